@@ -1,0 +1,4 @@
+// Command capstan is a code-mode agent runtime.
+package main
+
+func main() {}
