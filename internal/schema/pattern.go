@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf16"
 
@@ -356,7 +357,7 @@ func (t *translator) property(c byte) error {
 	for _, prefix := range []string{"Script=", "sc=", "Script_Extensions=", "scx=", "General_Category=", "gc="} {
 		name = strings.TrimPrefix(name, prefix)
 	}
-	if short, ok := categories[name]; ok {
+	if short, ok := categories()[name]; ok {
 		name = short
 	}
 	t.out.WriteString(`\` + string(c) + "{" + name + "}")
@@ -364,15 +365,17 @@ func (t *translator) property(c byte) error {
 }
 
 // categories maps the long names of general categories to the short ones.
-var categories = map[string]string{
-	"Letter": "L", "Lowercase_Letter": "Ll", "Uppercase_Letter": "Lu", "Titlecase_Letter": "Lt", "Modifier_Letter": "Lm", "Other_Letter": "Lo",
-	"Mark": "M", "Nonspacing_Mark": "Mn", "Spacing_Mark": "Mc", "Enclosing_Mark": "Me",
-	"Number": "N", "Decimal_Number": "Nd", "digit": "Nd", "Letter_Number": "Nl", "Other_Number": "No",
-	"Punctuation": "P", "punct": "P", "Dash_Punctuation": "Pd", "Open_Punctuation": "Ps", "Close_Punctuation": "Pe",
-	"Symbol": "S", "Math_Symbol": "Sm", "Currency_Symbol": "Sc", "Modifier_Symbol": "Sk", "Other_Symbol": "So",
-	"Separator": "Z", "Space_Separator": "Zs", "Line_Separator": "Zl", "Paragraph_Separator": "Zp",
-	"Other": "C", "Control": "Cc", "Format": "Cf", "Private_Use": "Co",
-}
+var categories = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"Letter": "L", "Lowercase_Letter": "Ll", "Uppercase_Letter": "Lu", "Titlecase_Letter": "Lt", "Modifier_Letter": "Lm", "Other_Letter": "Lo",
+		"Mark": "M", "Nonspacing_Mark": "Mn", "Spacing_Mark": "Mc", "Enclosing_Mark": "Me",
+		"Number": "N", "Decimal_Number": "Nd", "digit": "Nd", "Letter_Number": "Nl", "Other_Number": "No",
+		"Punctuation": "P", "punct": "P", "Dash_Punctuation": "Pd", "Open_Punctuation": "Ps", "Close_Punctuation": "Pe",
+		"Symbol": "S", "Math_Symbol": "Sm", "Currency_Symbol": "Sc", "Modifier_Symbol": "Sk", "Other_Symbol": "So",
+		"Separator": "Z", "Space_Separator": "Zs", "Line_Separator": "Zl", "Paragraph_Separator": "Zp",
+		"Other": "C", "Control": "Cc", "Format": "Cf", "Private_Use": "Co",
+	}
+})
 
 // writeSet writes s as a class, or as part of the class that is open.
 func (t *translator) writeSet(s set) {

@@ -14,7 +14,11 @@ import (
 // skips the test where it is not.
 func shared(t testing.TB, elem ...string) string {
 	t.Helper()
-	path := filepath.Join(append([]string{"..", "..", "..", "shared", "data"}, elem...)...)
+	root := filepath.Join("..", "..", "..", "shared")
+	if dir := os.Getenv("CAPSTAN_SHARED"); dir != "" {
+		root = dir
+	}
+	path := filepath.Join(append([]string{root, "data"}, elem...)...)
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("the big test data is not here: %v", err)
 	}
