@@ -1,0 +1,61 @@
+// Package msg holds the words of a conversation that every other package
+// shares: parts of a message and the declaration of a tool. It has no
+// behaviour beyond reading them, knows no provider's wire format, and imports
+// nothing of ours.
+package msg
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Kind says what a Part holds.
+type Kind string
+
+// The kinds of a Part.
+const (
+	Text  Kind = "text"
+	Image Kind = "image"
+	Audio Kind = "audio"
+	File  Kind = "file" // an embedded document that is neither image nor audio, a PDF say
+	Link  Kind = "link" // a resource named by URI, its content not included
+)
+
+// A Part is one block of a message or of a tool's result.
+type Part struct {
+	Kind     Kind   `json:"type"`
+	Text     string `json:"text,omitempty"`     // Kind Text; for other kinds a caption
+	MIMEType string `json:"mimeType,omitempty"` // of Data, or of what URI names
+	Data     []byte `json:"data,omitempty"`     // raw bytes; base64 in JSON
+	URI      string `json:"uri,omitempty"`
+	Name     string `json:"name,omitempty"`
+}
+
+// TextPart returns a Part of kind Text.
+func TextPart(s string) Part { return Part{Kind: Text, Text: s} }
+
+// JoinText returns the text of the text parts, one after the other, each on
+// lines of its own.
+func JoinText(parts []Part) string {
+	if len(parts) == 1 && parts[0].Kind == Text {
+		return parts[0].Text
+	}
+	var b strings.Builder
+	for _, p := range parts {
+		if p.Kind != Text {
+			continue
+		}
+		if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n") {
+			b.WriteByte('\n')
+		}
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// A Declaration is a tool as a model is told of it.
+type Declaration struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"` // JSON Schema, in the tool's own bytes
+}

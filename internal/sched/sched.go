@@ -1,0 +1,133 @@
+// Package sched takes tool calls through their one path: resolve, validate,
+// hooks, rules, approval, guards, slot and path locks, the tool's body, hooks
+// after, finalizer, output budget, observers. A call that a program makes goes
+// through the same path as one that a model makes; there is no other way to run
+// a tool. It performs no input or output itself.
+package sched
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"capstan/internal/msg"
+	"capstan/internal/tool"
+)
+
+// Decision is what a rule, mode, hook or guard says of a call. The larger one
+// is the stricter one.
+type Decision int
+
+// The decisions.
+const (
+	Abstain Decision = iota // no opinion
+	Allow
+	Ask
+	Deny
+)
+
+// A Request is one call as the stages before its body see it. Call and Entry
+// are what a person approves: the canonical arguments and the definition under
+// which the call will run. Neither may be changed.
+type Request struct {
+	Call   *tool.Call // without its token
+	Entry  *tool.Entry
+	Access tool.Access
+}
+
+// A Verdict is a Decision and why.
+type Verdict struct {
+	Decision   Decision
+	Reason     string // for the model and the person: what is asked or refused, and why
+	By         string // the rule, mode or hook that decided, for `tools why`
+	Suggestion string // what would allow it: a flag, a mode, a rule
+}
+
+// A Policy holds the rules and the approval mode. Deny beats Ask beats Allow.
+type Policy interface {
+	Decide(ctx context.Context, r *Request) Verdict
+}
+
+// A Question is a call that a person has to decide on.
+type Question struct {
+	Request
+	Verdict Verdict
+}
+
+// An Answer is what the person said.
+type Answer struct {
+	Allow  bool
+	Reason string // with a no: what the model should be told
+}
+
+// An Approver puts questions to a person. Approve is called for different calls
+// at once; the approver queues them as its surface needs. It returns when ctx
+// ends. An error counts as a no.
+type Approver interface {
+	Approve(ctx context.Context, q *Question) (Answer, error)
+}
+
+// A HookVerdict is what a hook says before a call.
+type HookVerdict struct {
+	Verdict
+	Args json.RawMessage // when not nil, arguments to use instead; they are validated again
+}
+
+// A Hook watches calls and can steer them. Before runs in parallel for
+// different calls. After runs only when the tool's body ran, and may change the
+// result. An error from Before is a denial.
+type Hook interface {
+	Before(ctx context.Context, r *Request) (HookVerdict, error)
+	After(ctx context.Context, r *Request, res *tool.Result) error
+}
+
+// A Guard can only deny, with the reason it returns, or abstain with "". It is
+// asked last, after the person.
+type Guard func(ctx context.Context, r *Request) string
+
+// EventKind says what happened to a call.
+type EventKind string
+
+// The events of a call. A call that is refused before it is admitted has only
+// Settled; every call has exactly one Settled, and at most one of each other
+// kind but Progress.
+const (
+	Started  EventKind = "started"  // resolved and valid; hooks, rules and the person come next
+	Waiting  EventKind = "waiting"  // for a person's answer
+	Running  EventKind = "running"  // its body begins
+	Progress EventKind = "progress" // Part says how far it is
+	Settled  EventKind = "settled"  // Result is final
+)
+
+// An Event is one step of a call, for traces, surfaces and telemetry.
+type Event struct {
+	Kind   EventKind
+	Time   time.Time
+	Call   *tool.Call // without its token
+	Notes  []string   // Started: the coercions that made the arguments valid
+	Part   msg.Part
+	Result *tool.Result
+}
+
+// Options configure a Runtime. The zero value allows everything, asks nobody
+// and keeps ten slots.
+type Options struct {
+	Policy   Policy
+	Approver Approver // nil: nobody can be asked, so an ask is a denial
+	Hooks    []Hook
+	Guards   []Guard
+	// Observe gets every event, one at a time, in the order they happened. It
+	// must be quick and must not start calls.
+	Observe func(Event)
+	Slots   int // how many bodies run at once; 0 means 10
+	// ModelChars is the output budget of a result that a model reads, in
+	// characters; 0 means 30,000. NestedBytes is that of a result which a
+	// program gets, in bytes; 0 means 16 MiB, which is also the most.
+	ModelChars, NestedBytes int
+	// Spill keeps the whole of a text that is cut and returns the path of the
+	// file. Nil or an error: the result says that the rest is lost.
+	Spill func(callID, text string) (path string, err error)
+	// Grace is how long a body may ignore its context before it is given up
+	// on; 0 means 5 s.
+	Grace time.Duration
+}

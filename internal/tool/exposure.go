@@ -1,0 +1,255 @@
+package tool
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Mode is how a scope presents its tools to a model. The zero Mode means that
+// nothing was declared; ModeFor turns it into Direct.
+type Mode string
+
+// The modes of ruling 1. Seed 0 calls Direct and Code `direct` and
+// `code_mode_only`, seed 2 calls them `native` and `code`.
+const (
+	Direct Mode = "direct" // the model calls the tools
+	Code   Mode = "code"   // the model writes programs for exec; the collapse is in force
+	Both   Mode = "both"   // either
+)
+
+// ParseMode reads a mode as settings and flags spell it.
+func ParseMode(s string) (Mode, error) {
+	switch m := Mode(s); m {
+	case Direct, Code, Both:
+		return m, nil
+	}
+	return "", fmt.Errorf("unknown mode %q: want direct, code or both", s)
+}
+
+// ModeFor returns the mode of a scope: the first that is declared, given the
+// nearest first (agent, preset, global: S2-018), and Direct when none is.
+func ModeFor(declared ...Mode) Mode {
+	for _, m := range declared {
+		if m != "" {
+			return m
+		}
+	}
+	return Direct
+}
+
+// Class says which side of a program's boundary a tool lives on.
+type Class int
+
+// The classes. An Ordinary tool can be called from programs; everything else
+// needs a line in this file or a Spec that says so (S0-065 to S0-067).
+const (
+	Ordinary Class = iota
+	Control        // for the model alone: its life cannot be hidden inside a program
+	Gateway        // dispatches other calls
+	Hidden         // resolved by the executor, dispatched by nobody
+)
+
+// Names that the exposure policy knows.
+const (
+	ExecName       = "exec"
+	ToolSearchName = "tool_search"
+	ToolCallName   = "tool_call"
+)
+
+// controls is the one list of direct controls (S0-052, ruling 17). The second
+// half is reserved: whoever registers such a tool gets a control.
+var controls = map[string]bool{
+	"ask_user_question": true, "agent": true, "send_message": true, "list_agents": true,
+	"task_list": true, "task_output": true, "task_stop": true,
+	"structured_output": true, "enter_plan_mode": true, "exit_plan_mode": true,
+	"enter_worktree": true, "exit_worktree": true, ToolSearchName: true,
+
+	"update_goal": true, "team_create": true, "team_delete": true,
+	"create_sub_session": true, "cron_create": true, "cron_list": true, "cron_delete": true,
+}
+
+// classOf is the class that counts: reserved names keep theirs whatever the
+// Spec says.
+func classOf(sp *Spec) Class {
+	switch {
+	case sp.Name == ExecName:
+		return Gateway
+	case sp.Name == ToolCallName:
+		return Hidden
+	case controls[sp.Name]:
+		return Control
+	}
+	return sp.Class
+}
+
+// reach is what exposure decides about one tool in one scope.
+type reach struct {
+	direct bool // the model may call it by name, and it is declared
+	nested bool // a program may call it
+	bridge bool // in direct mode: the model reaches it through tool_call
+}
+
+// exposure is THE policy of what may be called from where: the table of ruling
+// 2. Declarations, Resolve, Bindings, Searchable and every text about them
+// follow from it.
+func exposure(m Mode, s *scope, sp *Spec) reach {
+	if !s.admits(sp) {
+		return reach{}
+	}
+	switch class := classOf(sp); {
+	case sp.Name == ToolCallName:
+		return reach{direct: m == Direct && s.search && s.lazy}
+	case sp.Name == ToolSearchName:
+		return reach{direct: m != Direct || s.lazy}
+	case class == Hidden:
+		return reach{}
+	case class == Control:
+		return reach{direct: true}
+	case class == Gateway:
+		return reach{direct: m != Direct}
+	case m == Code:
+		return reach{nested: true}
+	case m == Both:
+		return reach{direct: !s.deferred(sp), nested: true}
+	case s.search:
+		return reach{direct: !s.deferred(sp), bridge: s.deferred(sp)}
+	default: // deferred and without search it could be found by nobody
+		return reach{direct: true}
+	}
+}
+
+// A Scope narrows what one agent may see and call. The zero Scope narrows
+// nothing. It is enforced by the executor, not only shown (S0-208).
+type Scope struct {
+	// Allow names the tools of the scope; nil means all. An entry is a name, a
+	// server (`mcp__github`) or a pattern with `*` at its end. exec and
+	// tool_search are gateways to what is allowed, so they need no entry; a
+	// bridge or exec itself never becomes callable from a program by one
+	// (S0-209, S0-210).
+	Allow []string
+	// Disallow takes tools away, in the same spelling (S3-036, S3-037). It
+	// beats Allow, and can take away exec and tool_search too.
+	Disallow []string
+	// Eager, when not nil, makes deferred every ordinary tool that it does not
+	// name; Visible shows deferred tools all the same. Neither changes what may
+	// be called.
+	Eager, Visible []string
+	// Servers says that MCP servers are configured, so that there may be
+	// something to search for before any of them has answered.
+	Servers bool
+}
+
+// A Preset is a named scope with a mode, from which an agent inherits.
+type Preset struct {
+	Name  string
+	Mode  Mode // empty: inherited
+	Scope Scope
+}
+
+// Under returns the scope of an agent that inherits from p: what both allow,
+// without what either disallows.
+func (p Preset) Under(s Scope) Scope {
+	out := s
+	switch {
+	case s.Allow == nil:
+		out.Allow = p.Scope.Allow
+	case p.Scope.Allow != nil:
+		out.Allow = intersect(s.Allow, p.Scope.Allow)
+	}
+	out.Disallow = append(append([]string(nil), p.Scope.Disallow...), s.Disallow...)
+	if out.Eager == nil {
+		out.Eager = p.Scope.Eager
+	}
+	if out.Visible == nil {
+		out.Visible = p.Scope.Visible
+	}
+	out.Servers = s.Servers || p.Scope.Servers
+	return out
+}
+
+// intersect keeps the entries of either list that the other one covers. Two
+// entries overlap only when one covers the other, so nothing is lost.
+func intersect(a, b []string) []string {
+	out := []string{}
+	for _, x := range a {
+		if newMatcher(b).match(x) {
+			out = append(out, x)
+		}
+	}
+	for _, y := range b {
+		if !newMatcher(out).match(y) && newMatcher(a).match(y) {
+			out = append(out, y)
+		}
+	}
+	return out
+}
+
+// scope is a Scope made ready to be asked ten thousand times.
+type scope struct {
+	allow, disallow, eager, visible matcher
+	narrow, pick                    bool // Allow, Eager were given
+
+	// search says that tool_search is registered and admitted; lazy that
+	// something is deferred or a server configured, which is when direct mode
+	// has a use for it. Both are facts of the registry that a view fills in.
+	search, lazy bool
+}
+
+func newScope(s Scope) *scope {
+	return &scope{
+		allow: newMatcher(s.Allow), disallow: newMatcher(s.Disallow),
+		eager: newMatcher(s.Eager), visible: newMatcher(s.Visible),
+		narrow: s.Allow != nil, pick: s.Eager != nil,
+	}
+}
+
+func (s *scope) admits(sp *Spec) bool {
+	if s.disallow.match(sp.Name) {
+		return false
+	}
+	return !s.narrow || s.allow.match(sp.Name) || sp.Name == ExecName || sp.Name == ToolSearchName || sp.Name == ToolCallName
+}
+
+// deferred says whether a tool is left out of what a model is shown at first.
+func (s *scope) deferred(sp *Spec) bool {
+	if classOf(sp) != Ordinary || s.visible.match(sp.Name) {
+		return false
+	}
+	return sp.Deferred || s.pick && !s.eager.match(sp.Name)
+}
+
+// A matcher holds names and patterns of one list.
+type matcher struct {
+	exact    map[string]bool
+	prefixes []string
+}
+
+func newMatcher(patterns []string) matcher {
+	var m matcher
+	for _, p := range patterns {
+		if prefix, ok := strings.CutSuffix(p, "*"); ok {
+			m.prefixes = append(m.prefixes, prefix)
+			continue
+		}
+		if m.exact == nil {
+			m.exact = make(map[string]bool, len(patterns))
+		}
+		m.exact[p] = true
+		if rest, ok := strings.CutPrefix(p, "mcp__"); ok && rest != "" && !strings.Contains(rest, "__") {
+			m.prefixes = append(m.prefixes, p+"__") // a whole server
+		}
+	}
+	return m
+}
+
+func (m matcher) match(name string) bool {
+	if m.exact[name] {
+		return true
+	}
+	for _, p := range m.prefixes {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,198 @@
+// Package tool defines what a tool is, the registry that owns the tools, and
+// the views that decide who may call which of them from where. It runs
+// nothing: package sched takes a call through its path.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"capstan/internal/msg"
+)
+
+// A Tool is one thing that a model or a program can do. Its Spec is both what
+// the model is told and what arguments are checked against, so the two cannot
+// drift apart (S3-018, S3-019). Spec is read once, when the tool is registered.
+//
+// A tool may also implement Accessor, Finalizer, Describer and Previewer.
+type Tool interface {
+	Spec() *Spec
+	// Run does the work. The arguments in inv.Call.Args are valid and
+	// canonical. A failure of the work itself is a Result made by Fail; an
+	// error is for what the tool did not expect and becomes TOOL_FAILED.
+	// Run ends soon after ctx does.
+	Run(ctx context.Context, inv *Invocation) (Result, error)
+}
+
+// An Accessor says what a call would touch. It is asked before hooks and
+// approval, again when a hook rewrote the arguments, and must not block or
+// change anything. Without it, or when it panics, a call is exclusive
+// (S3-058, ruling 8).
+type Accessor interface{ Access(c *Call) Access }
+
+// A Finalizer sees the final result of every call that resolved to its tool,
+// exactly once, whatever the outcome (ruling 4). It may change the result.
+type Finalizer interface {
+	Finalize(ctx context.Context, c *Call, r *Result)
+}
+
+// A Describer's description depends on what else the view holds; exec is one.
+// The result must depend on nothing but the view.
+type Describer interface{ Describe(v *View) string }
+
+// A Previewer can show a person what a call would change, as a unified diff,
+// before it is approved. It changes nothing.
+type Previewer interface {
+	Preview(ctx context.Context, c *Call) (string, error)
+}
+
+// Access is what one call touches.
+type Access struct {
+	// Overlap is an explicit yes: the call may run beside others of its own
+	// model turn or program.
+	Overlap bool
+	// Reads and Writes are absolute paths with symbolic links resolved (of a
+	// file that does not exist yet, its deepest existing ancestor's). Reads
+	// are locked shared, Writes exclusive.
+	Reads, Writes []string
+	// Outside is set by a tool that reaches beyond the paths it names, or
+	// cannot say which it touches.
+	Outside bool
+}
+
+// Effect is the worst that a tool can do; policy's approval modes go by it.
+type Effect int
+
+// The effects, from unknown to known.
+const (
+	EffectUnknown Effect = iota // may do anything
+	EffectNone                  // changes nothing and reads nothing of the user's
+	EffectRead                  // reads the paths that Access names
+	EffectWrite                 // writes the paths that Access names
+	EffectExec                  // runs the command in its argument "command"
+)
+
+// A Spec is the definition of a tool.
+type Spec struct {
+	Name        string          // canonical and unique, for example mcp__github__get_issue
+	Title       string          // for people (displayName)
+	Description string          // for the model; what the tool must not be used for belongs here
+	Input       json.RawMessage // JSON Schema of the arguments; nil means no arguments
+	Output      json.RawMessage // JSON Schema of Result.Data, if it is known
+	Class       Class
+	Effect      Effect
+	Waits       bool   // waits for another call, a job or a person, so it holds no slot
+	Deferred    bool   // found by tool_search instead of being declared
+	Hint        string // search words that the name and description lack
+	Server      string // the MCP server it comes from; empty for our own
+}
+
+// Source says who made a call. The executor sets it, from the authority that
+// the call carries; what a caller wrote there is overwritten.
+type Source string
+
+// The sources of a call.
+const (
+	FromModel   Source = "model"
+	FromProgram Source = "code_mode" // S0-177
+)
+
+// A Call is a wish to run a tool.
+type Call struct {
+	ID   string          // unique within its runtime; nested ids begin with their parent's (S0-176)
+	Name string          // canonical name
+	Args json.RawMessage // as submitted; canonical after validation
+	// Parent is authority: minted by the executor for one running exec, and
+	// nil for every call that a model made. No hook, policy, observer or tool
+	// ever gets to see it.
+	Parent *Parent
+	// ParentID is for traces and people. No decision reads it (ruling 3).
+	ParentID string
+	Source   Source
+}
+
+// A Parent is the token of one running exec. Having one made elsewhere is of
+// no use: the executor knows those that it minted by identity.
+type Parent struct{ _ byte }
+
+// Status is the outcome of a call in one word.
+type Status string
+
+// The statuses, as programs and `exec --json` spell them.
+const (
+	Success   Status = "success"
+	Failed    Status = "error"
+	Denied    Status = "denied"
+	Cancelled Status = "cancelled"
+)
+
+// The stable error codes of a Result.
+const (
+	CodeUnknownTool    = "UNKNOWN_TOOL"
+	CodeInvalidArgs    = "INVALID_ARGS"
+	CodeInvalidParent  = "INVALID_PARENT"
+	CodeDenied         = "DENIED"
+	CodeAbortedBefore  = "ABORTED_BEFORE_DISPATCH"
+	CodeAborted        = "ABORTED"
+	CodeTimeout        = "TOOL_TIMEOUT"
+	CodeFailed         = "TOOL_FAILED"
+	CodeStale          = "STALE_TOOL"
+	CodeCallLimit      = "CALL_LIMIT"
+	CodeOutputLimit    = "OUTPUT_LIMIT"
+	CodeNotStarted     = "TOOL_NOT_STARTED"
+	CodeOutcomeUnknown = "TOOL_OUTCOME_UNKNOWN"
+	CodeProgramError   = "PROGRAM_ERROR"
+)
+
+// A Result is the outcome of a call. Its zero value is an empty success.
+type Result struct {
+	CallID    string
+	Name      string          // the tool's true name (S0-256)
+	Status    Status          // empty means Success
+	Code      string          // one of the Code constants unless Status is Success
+	Parts     []msg.Part      // what the caller gets to read
+	Data      json.RawMessage // the same as a value, when the tool has one
+	Truncated bool            // Parts were cut to a budget
+	File      string          // where the whole text lies when it was cut
+	Display   any             // for a surface: a diff, a program's outcome; never sent to a model
+}
+
+// Text returns a successful Result of one text.
+func Text(s string) Result {
+	return Result{Status: Success, Parts: []msg.Part{msg.TextPart(s)}}
+}
+
+// Fail returns the Result of a call that went wrong. The text says what, where
+// and how to mend it.
+func Fail(code, format string, a ...any) Result {
+	s := Failed
+	switch code {
+	case CodeDenied:
+		s = Denied
+	case CodeAborted, CodeAbortedBefore:
+		s = Cancelled
+	}
+	return Result{Status: s, Code: code, Parts: []msg.Part{msg.TextPart(fmt.Sprintf(format, a...))}}
+}
+
+// Text returns the text of the result's text parts.
+func (r *Result) Text() string { return msg.JoinText(r.Parts) }
+
+// An Invocation is one admitted call on its way through its tool.
+type Invocation struct {
+	Call *Call
+	View *View // the view that admitted the call
+	// Progress tells observers how far the call is. It is never nil.
+	Progress func(msg.Part)
+	// Dispatch runs calls made by this call. It is nil unless the tool's Class
+	// is Gateway. Each result is sent as it settles, in any order, with the
+	// index of its call; the channel is closed after the last.
+	Dispatch func(ctx context.Context, calls []Call) <-chan Settled
+}
+
+// Settled is the result of one call of a batch.
+type Settled struct {
+	Index int // in the slice that was submitted
+	Result
+}

@@ -1,0 +1,211 @@
+package tool
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"capstan/internal/msg"
+)
+
+// A View is what one agent may see and call: an immutable projection of the
+// registry through the exposure policy. It is safe for concurrent use.
+type View struct {
+	mode     Mode
+	scope    Scope
+	ready    *scope
+	byName   map[string]*Entry // the whole registry, for a refusal that fits
+	names    []*Entry          // reachable in any way, by canonical name
+	reach    map[*Entry]reach
+	bindings []Binding
+	js       map[string]*Entry // bindings by JS name
+	warnings []string
+
+	once     sync.Once
+	declared []msg.Declaration
+}
+
+// A Binding is a tool as a program finds it.
+type Binding struct {
+	JS       string
+	Entry    *Entry
+	Deferred bool // left out of what the model is shown at first
+}
+
+func newView(sorted []*Entry, byName map[string]*Entry, m Mode, s Scope) *View {
+	v := &View{mode: m, scope: s, ready: newScope(s), byName: byName,
+		reach: make(map[*Entry]reach, len(sorted)), js: make(map[string]*Entry, len(sorted))}
+	v.ready.lazy = s.Servers
+	for _, e := range sorted {
+		if v.ready.admits(&e.spec) {
+			v.ready.search = v.ready.search || e.spec.Name == ToolSearchName
+			v.ready.lazy = v.ready.lazy || v.ready.deferred(&e.spec)
+		}
+	}
+	for _, e := range sorted {
+		how := exposure(m, v.ready, &e.spec)
+		if how.nested { // the first canonical name has the property (ruling 15)
+			if first := v.js[e.js]; first != nil {
+				v.warnings = append(v.warnings, fmt.Sprintf("%s cannot be called from programs: %s has the JavaScript name %s", e.spec.Name, first.spec.Name, e.js))
+				how.nested = false
+			} else {
+				v.js[e.js] = e
+				v.bindings = append(v.bindings, Binding{e.js, e, v.ready.deferred(&e.spec)})
+			}
+		}
+		if how != (reach{}) {
+			v.reach[e] = how
+			v.names = append(v.names, e)
+		}
+	}
+	return v
+}
+
+// Mode returns the view's mode.
+func (v *View) Mode() Mode { return v.mode }
+
+// Scope returns the scope that the view was made for.
+func (v *View) Scope() Scope { return v.scope }
+
+// Warnings names each tool that a collision of JavaScript names makes
+// uncallable from programs, once (S0-081).
+func (v *View) Warnings() []string { return v.warnings }
+
+// Bindings returns what programs may call, by canonical name. It is complete:
+// deferred tools are in it (S1-016).
+func (v *View) Bindings() []Binding { return v.bindings }
+
+// Canonical maps a property of `tools` to a tool's name, when it is one.
+func (v *View) Canonical(js string) (string, bool) {
+	if e := v.js[js]; e != nil {
+		return e.spec.Name, true
+	}
+	return "", false
+}
+
+// Searches says whether the model of this scope has tool_search.
+func (v *View) Searches() bool {
+	e := v.byName[ToolSearchName]
+	return e != nil && v.reach[e].direct
+}
+
+// Searchable returns the tools that tool_search may find: those of the scope
+// that can be called once found (S1-032, S1-039, S1-040).
+func (v *View) Searchable() []*Entry {
+	var out []*Entry
+	for _, e := range v.names {
+		if r := v.reach[e]; r.nested || v.mode == Direct && classOf(&e.spec) == Ordinary {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Declarations returns what the model is sent, by canonical name: the same
+// bytes for the same tools, whatever the order of their registration (S0-095).
+// It is computed once; the slice must not be changed.
+func (v *View) Declarations() []msg.Declaration {
+	v.once.Do(func() {
+		v.declared = []msg.Declaration{}
+		for _, e := range v.names {
+			if !v.reach[e].direct {
+				continue
+			}
+			d := msg.Declaration{Name: e.spec.Name, Description: e.spec.Description, Parameters: e.parameters()}
+			if t, ok := e.tool.(Describer); ok {
+				d.Description = t.Describe(v)
+			}
+			v.declared = append(v.declared, d)
+		}
+	})
+	return v.declared
+}
+
+// Visible returns the entry of a tool that this scope reaches in some way,
+// directly, from a program or through a bridge; else nil.
+func (v *View) Visible(name string) *Entry {
+	if e := v.byName[name]; e != nil && v.reach[e] != (reach{}) {
+		return e
+	}
+	return nil
+}
+
+// Reach says from where this scope may call a tool: by the model directly, and
+// by a program.
+func (v *View) Reach(name string) (direct, nested bool) {
+	if e := v.Visible(name); e != nil {
+		return v.reach[e].direct, v.reach[e].nested
+	}
+	return false, false
+}
+
+// Resolve returns the tool that a call may run, or nil and the refusal to
+// answer it with. nested is the executor's word on who calls: a program that
+// holds a valid token. There is no other way to a tool.
+func (v *View) Resolve(c *Call, nested bool) (*Entry, *Result) {
+	e := v.Visible(c.Name)
+	switch {
+	case e == nil:
+		return nil, v.unknown(c.Name, nested)
+	case nested && v.reach[e].nested, !nested && v.reach[e].direct:
+		return e, nil
+	case nested:
+		return nil, refuse("%s cannot be called from a program%s", c.Name, v.notNested(e))
+	case v.reach[e].nested:
+		return nil, v.collapsed(e, c.Args)
+	case v.reach[e].bridge:
+		return nil, refuse("%s is not loaded: find it with %s first, then call it through %s", c.Name, ToolSearchName, ToolCallName)
+	}
+	return nil, v.unknown(c.Name, nested)
+}
+
+// Collapsed says whether a model's call of this name is refused only because
+// programs are the way to it (S2-035).
+func (v *View) Collapsed(name string, nested bool) bool {
+	e := v.Visible(name)
+	return e != nil && !nested && !v.reach[e].direct && v.reach[e].nested
+}
+
+func (v *View) notNested(e *Entry) string {
+	if v.reach[e].direct {
+		return "; it is a tool of its own: call it directly, outside of exec"
+	}
+	return ""
+}
+
+// collapsed is the route back: the very call, as a program (S2-014, S2-089).
+// Arguments that are not JSON never come here; the schema is not looked at.
+func (v *View) collapsed(e *Entry, args json.RawMessage) *Result {
+	shown, note := string(args), ""
+	if len(shown) > maxRouteArgs || shown == "" {
+		shown, note = "{…}", " (with the arguments you gave)"
+	}
+	only := "exec and the direct controls"
+	if v.mode == Both {
+		only = "the tools declared to you"
+	}
+	return refuse("only %s can be called directly; run %s inside exec: `const r = await tools.%s(%s); text(r.output)`%s", only, e.spec.Name, e.js, shown, note)
+}
+
+// maxRouteArgs is how much of a call's arguments its refusal repeats, in bytes.
+const maxRouteArgs = 1000
+
+func (v *View) unknown(name string, nested bool) *Result {
+	var near []string
+	for _, e := range v.names {
+		if r := v.reach[e]; nested && r.nested {
+			near = append(near, e.js)
+		} else if !nested && r.direct {
+			near = append(near, e.spec.Name)
+		}
+	}
+	if near = nearest(name, near); len(near) == 0 {
+		return refuse("there is no tool %q here", clip(name))
+	}
+	return refuse("there is no tool %q here; the nearest names are %s", clip(name), join(near))
+}
+
+func refuse(format string, a ...any) *Result {
+	r := Fail(CodeUnknownTool, format, a...)
+	return &r
+}
