@@ -155,6 +155,8 @@ type Result struct {
 	Data      json.RawMessage // the same as a value, when the tool has one
 	Truncated bool            // Parts were cut to a budget
 	File      string          // where the whole text lies when it was cut
+	Unasked   bool            // denied only because nobody could be asked
+	Notes     []string        // what was done to the arguments to make them valid
 	Display   any             // for a surface: a diff, a program's outcome; never sent to a model
 }
 
