@@ -1,0 +1,251 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"capstan/internal/tool"
+)
+
+// What a model is shown of a file at once. Both stay under the budget that
+// sched sets for a result, so that a page ends at the end of a line and says
+// how to go on.
+const (
+	pageLines = 2000
+	pageChars = 28000
+	lineChars = 2000 // of a line that is not the first one asked for with column
+)
+
+// A page is the part of a text that one read gives.
+type page struct {
+	text  string
+	lines int  // begun in text
+	more  bool // there is more, from line next, character col
+	next  int
+	col   int
+}
+
+func (p *page) column() string {
+	if p.col == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", column %d", p.col)
+}
+
+// exactPage cuts whole lines for a program.
+func exactPage(s string, limit *int) page {
+	if limit == nil {
+		return page{text: s, lines: countLines(s)}
+	}
+	rest, _ := skipLines(s, *limit)
+	s = s[:len(s)-len(rest)]
+	return page{text: s, lines: countLines(s), more: rest != ""}
+}
+
+// modelPage cuts a page for a model. Long lines are cut too, and say how to
+// get the rest; with column the line at offset is cut only by the page, so
+// reading on always gets further (BUG-RD-03).
+func modelPage(s string, in readArgs) page {
+	limit, budget := pageLines, pageChars
+	if in.Limit != nil {
+		limit = *in.Limit
+	}
+	var b strings.Builder
+	pg := page{next: in.Offset}
+	for s != "" && pg.lines < limit {
+		line, rest := cutLine(s)
+		room := min(lineChars, budget)
+		if pg.lines == 0 && in.Column > 0 {
+			room = budget
+		}
+		n := utf8.RuneCountInString(line)
+		if n > budget && (pg.lines > 0 && n <= lineChars || budget < lineChars) {
+			break // it is whole on the next page
+		}
+		if n <= room {
+			b.WriteString(line)
+			budget -= n
+		} else {
+			from := 0
+			if pg.lines == 0 {
+				from = in.Column
+			}
+			b.WriteString(line[:runeIndex(line, room)])
+			budget -= room
+			if pg.lines == 0 && in.Column > 0 {
+				pg.lines++
+				pg.text, pg.more, pg.col = b.String(), true, from+room
+				return pg
+			}
+			fmt.Fprintf(&b, "… [%d more characters in this line: offset %d, column %d]", n-room, pg.next, from+room)
+			if strings.HasSuffix(line, "\n") {
+				b.WriteByte('\n')
+			}
+		}
+		pg.lines++
+		pg.next++
+		s = rest
+	}
+	pg.text, pg.more = b.String(), s != ""
+	return pg
+}
+
+// cutLine splits a text after its first line break.
+func cutLine(s string) (line, rest string) {
+	if i := strings.IndexByte(s, '\n'); i >= 0 {
+		return s[:i+1], s[i+1:]
+	}
+	return s, ""
+}
+
+// skipLines returns the text from line n on; ok is false when there is no such
+// line.
+func skipLines(s string, n int) (rest string, ok bool) {
+	for ; n > 0 && s != ""; n-- {
+		_, s = cutLine(s)
+	}
+	return s, s != ""
+}
+
+// countLines counts lines; a last one needs no line break.
+func countLines(s string) int {
+	n := strings.Count(s, "\n")
+	if s != "" && !strings.HasSuffix(s, "\n") {
+		n++
+	}
+	return n
+}
+
+// runeIndex returns where character n of s begins, or -1 when s has fewer.
+func runeIndex(s string, n int) int {
+	for i := range s {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	if n == 0 {
+		return len(s)
+	}
+	return -1
+}
+
+// maxCounted is the size up to which a huge file is read to its end, so that
+// its lines are counted and an edit may follow; in bytes.
+const maxCounted = 64 << 20
+
+// huge reads lines of a file that is too large to hold.
+func (t *readFile) huge(ctx context.Context, h *handle, path string, r *reading) tool.Result {
+	c := collector{skip: r.in.Offset, want: pageLines, sum: maphash.Hash{}}
+	c.sum.SetSeed(t.seen.seed)
+	if r.in.Limit != nil {
+		c.want = *r.in.Limit
+	} else if r.exact {
+		c.want = 1 << 62
+	}
+	buf := make([]byte, chunk)
+	for first := true; ; first = false {
+		n, err := h.Read(buf)
+		if first {
+			if k := sniff(buf[:n]); !k.text || markOf(buf[:n]) != nil && markOf(buf[:n]) != utf8Mark {
+				return r.refuse(k, h.size)
+			}
+		}
+		c.add(buf[:n])
+		switch {
+		case err == io.EOF:
+			t.seen.set(path, c.sum.Sum64())
+			return c.answer(r, c.total())
+		case err != nil:
+			return t.fail(r.in.FilePath, err)
+		case ctx.Err() != nil:
+			return t.fail(r.in.FilePath, ctx.Err())
+		case c.full() && c.read > maxCounted:
+			return c.answer(r, -1)
+		}
+	}
+}
+
+// A collector picks lines out of a stream.
+type collector struct {
+	skip, want int
+	read       int64
+	breaks     int  // line breaks seen
+	open       bool // the last line has no line break yet
+	kept       []byte
+	sum        maphash.Hash
+}
+
+func (c *collector) full() bool {
+	return len(c.kept) >= maxWhole || c.breaks >= c.skip+min(c.want, 1<<60)
+}
+
+func (c *collector) total() int {
+	if c.open {
+		return c.breaks + 1
+	}
+	return c.breaks
+}
+
+func (c *collector) add(b []byte) {
+	_, _ = c.sum.Write(b) // cannot fail
+	c.read += int64(len(b))
+	for len(b) > 0 {
+		if c.full() {
+			c.breaks += bytes.Count(b, []byte{'\n'})
+			c.open = b[len(b)-1] != '\n'
+			return
+		}
+		n := bytes.IndexByte(b, '\n') + 1
+		line := b[:n]
+		if n == 0 {
+			line = b
+		}
+		if c.breaks >= c.skip {
+			c.kept = append(c.kept, line[:min(len(line), maxWhole-len(c.kept))]...)
+		}
+		if c.open = n == 0; n > 0 {
+			c.breaks++
+		}
+		b = b[len(line):]
+	}
+}
+
+func (c *collector) answer(r *reading, total int) tool.Result {
+	if len(c.kept) == 0 {
+		return tool.Fail(tool.CodeFailed, "reading %s: offset %d is past its end: it has %s (offset counts from 0)", r.path, r.in.Offset, count(c.total(), "line"))
+	}
+	kept := c.kept
+	if !validPrefix(kept) || len(kept) == maxWhole {
+		for cut := 0; cut < utf8.UTFMax && len(kept) > 0 && !utf8.RuneStart(kept[len(kept)-1]); cut++ {
+			kept = kept[:len(kept)-1]
+		}
+	}
+	s, enc := decode(kept)
+	res := r.text(s, total, enc)
+	return res
+}
+
+// count writes a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// size writes a number of bytes for a reader.
+func size(n int64) string {
+	switch {
+	case n < 1<<10:
+		return count(int(n), "byte")
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}
