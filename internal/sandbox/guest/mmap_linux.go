@@ -1,0 +1,5 @@
+package guest
+
+import "syscall"
+
+const mapNoReserve = syscall.MAP_NORESERVE

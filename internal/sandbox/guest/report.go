@@ -1,0 +1,121 @@
+package guest
+
+import (
+	"time"
+
+	"capstan/internal/sandbox/frame"
+)
+
+// Bounds of the texts of a report, in bytes.
+const (
+	maxName    = 256
+	maxMessage = 64 << 10
+	maxStack   = 16 << 10
+)
+
+// finish sends the report and ends the process.
+func (c *child) finish(r frame.Report) {
+	c.out.mu.Lock()
+	c.finishLocked(r)
+}
+
+func (c *child) finishLocked(r frame.Report) {
+	r.Printed = c.items > 0
+	r.CPU = uint64(max(cpuTime()-c.began, 0))
+	if c.vm != nil {
+		r.Peak = uint64(len(c.vm.memory()))
+	}
+	r.Unsent = uint32(len(c.queue))
+	for _, q := range c.queue[:min(len(c.queue), frame.MaxUnsentNames)] {
+		mem := c.vm.memory()
+		r.UnsentNames = append(r.UnsentNames, string(mem[uint32(q.name):uint32(q.name)+uint32(min(q.nameN, maxName))]))
+	}
+	body := r.Append(nil)
+	c.out.add(frame.Head{Type: frame.Done, A: uint32(len(body))}.Append(nil))
+	c.out.add(body)
+	c.out.flush()
+	exit(0)
+}
+
+// fail ends the program for err.
+func (c *child) fail(err error) {
+	if c.exited {
+		c.finish(frame.Report{})
+	}
+	e, ok := err.(*exception)
+	switch {
+	case !ok:
+		c.finish(frame.Report{Kind: frame.Memory, Name: "InternalError", Message: "out of memory"})
+	case c.expired.Load():
+		r := c.describe(e.value)
+		r.Kind, r.Name, r.Message = frame.Timeout, "", timeoutMessage
+		c.finish(r)
+	}
+	r := c.describe(e.value)
+	switch {
+	case e.uncatchable:
+		r.Kind = frame.Memory
+		if r.Message == "" {
+			r.Name, r.Message = "InternalError", "out of memory"
+		}
+	case r.Name == "RangeError" && r.Message == "Maximum call stack size exceeded":
+		r.Kind = frame.StackOverflow
+	}
+	c.finish(r)
+}
+
+const timeoutMessage = "the program used up its CPU time"
+
+// describe tells what was thrown, without failing itself.
+func (c *child) describe(thrown int32) frame.Report {
+	v := c.vm
+	r := frame.Report{Kind: frame.Exception}
+	parts, err := v.call(v.Describe, thrown)
+	if err != nil {
+		return r
+	}
+	field := func(i int32, limit int) string {
+		h, err := v.check(v.Xqjs_get_prop_uint32(parts, i))
+		if err != nil {
+			return ""
+		}
+		return v.str(h, limit)
+	}
+	r.Name, r.Message = field(0, maxName), field(1, maxMessage)
+	r.Stack = field(2, maxStack)
+	r.Code, r.Tool, r.CallID = field(3, maxName), field(4, maxName), field(5, maxName)
+	r.Stack, r.Line, r.Column = authorFrames(r.Stack)
+	return r
+}
+
+// interrupt is asked by the engine now and then whether to stop.
+func (c *child) interrupt() bool { return c.expired.Load() || c.exited }
+
+// grace is the CPU time that the engine has to stop by itself.
+const grace = 100 * time.Millisecond
+
+// watch ends the program when its CPU time is used up: first by the interrupt
+// hook, and when that is not reached, because a native function loops, by
+// reporting and ending the process over the interpreter's head.
+func (c *child) watch() {
+	budget := time.Duration(c.settings.CPU)
+	for deadline := c.began + budget; ; {
+		used := cpuTime()
+		if used < deadline {
+			time.Sleep(max(deadline-used, time.Millisecond))
+			continue
+		}
+		if !c.expired.Load() {
+			c.expired.Store(true)
+			deadline += grace
+			continue
+		}
+		c.out.mu.Lock()
+		c.finishLocked(frame.Report{Kind: frame.Timeout, Message: timeoutMessage + " in a native function"})
+	}
+}
+
+// stalled ends a program that waits for what nothing can settle.
+func (c *child) stalled() {
+	c.finish(frame.Report{Kind: frame.Stalled, Message: "the program awaits a promise that nothing can settle"})
+}
