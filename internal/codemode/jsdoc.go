@@ -1,0 +1,130 @@
+package codemode
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// maxToolDoc and maxParamDoc bound, in bytes, what is shown of the
+	// description of a tool and of one of its parameters. What the raw schema
+	// says beyond that is told by tool_search.
+	maxToolDoc  = 8 << 10
+	maxParamDoc = 1 << 10
+)
+
+// docLines makes a description fit for a comment: its lines without trailing
+// space, never two empty ones in a row.
+func docLines(s string, limit int) string {
+	var lines []string
+	for line := range strings.SplitSeq(cutText(s, limit), "\n") {
+		line = strings.TrimRight(commentText(line), " ")
+		if line == "" && (len(lines) == 0 || lines[len(lines)-1] == "") {
+			continue
+		}
+		lines = append(lines, line)
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}
+
+// docLine makes a description fit for a comment on one line.
+func docLine(s string, limit int) string {
+	return cutText(strings.Join(strings.Fields(commentText(cutText(s, 4*limit))), " "), limit)
+}
+
+// commentText makes foreign text harmless inside /* */ and inside a Markdown
+// fence: no end of the comment, no fence, no invisible or reordering
+// characters, no line breaks of JavaScript's own.
+func commentText(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t' || r == '\n' || r == '\r' || r == 0x2028 || r == 0x2029 || r == 0x85:
+			return ' '
+		case invisible(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	s = strings.ReplaceAll(s, "```", "'''")
+	s = strings.ReplaceAll(s, "*/", `*\/`)
+	if strings.HasSuffix(s, "*") { // what follows could be the slash
+		s += " "
+	}
+	return s
+}
+
+// invisible reports characters that show nothing or reorder what is around
+// them. The joiners stay: scripts and emoji need them.
+func invisible(r rune) bool {
+	switch {
+	case unicode.IsControl(r), r == 0xFEFF, r == 0x200B, r == 0x2060, r == 0x00AD, r == 0x061C, r == 0x200E, r == 0x200F:
+		return true
+	case r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069:
+		return true
+	case r >= 0xE0000 && r <= 0xE0FFF: // tags: text that only a model sees
+		return true
+	}
+	return false
+}
+
+// cutText cuts s at a rune boundary, and says so.
+func cutText(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit] + "…"
+}
+
+// quoteTS writes s as a TypeScript string literal in which every character
+// that could do harm is escaped.
+func quoteTS(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '`' && strings.HasPrefix(s[i:], "```"):
+			b.WriteString("\\u0060")
+		case r == '*' && strings.HasPrefix(s[i:], "*/"): // the literal may stand in a comment
+			b.WriteString("\\u002a")
+		case invisible(r), r == 0x2028, r == 0x2029:
+			if r > 0xffff {
+				fmt.Fprintf(&b, `\u{%x}`, r)
+			} else {
+				fmt.Fprintf(&b, `\u%04x`, r)
+			}
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// propertyName writes a property name, quoted when it is no identifier.
+// Reserved words need no quotes there.
+func propertyName(name string) string {
+	if isIdentifier(name) {
+		return name
+	}
+	return quoteTS(name)
+}
+
+func isIdentifier(s string) bool {
+	for i, r := range s {
+		letter := r == '_' || r == '$' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return s != ""
+}

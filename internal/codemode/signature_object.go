@@ -1,0 +1,191 @@
+package codemode
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// object writes an object type: required properties first, then the optional
+// ones, then what other names may hold.
+func (w *typeWriter) object(v *jsonValue) tsType {
+	required := requiredNames(v)
+	var first, rest []string
+	properties := v.get("properties", '{')
+	if properties != nil {
+		for i, name := range properties.names {
+			if w.bytes > maxTypeBytes {
+				rest = append(rest, "/* "+strconv.Itoa(len(properties.names)-i)+" more: see the schema */")
+				break
+			}
+			line := w.property(name, properties.members[name], slices.Contains(required, name))
+			if slices.Contains(required, name) {
+				first = append(first, line)
+			} else {
+				rest = append(rest, line)
+			}
+		}
+	}
+	for _, name := range required { // demanded, but nowhere described
+		if (properties == nil || properties.members[name] == nil) && w.bytes <= maxTypeBytes {
+			w.bytes += len(name)
+			first = append(first, propertyName(name)+": unknown")
+		}
+	}
+	lines := append(first, rest...)
+	index, key := w.index(v)
+	switch {
+	case len(lines) > 0 && index.text != "":
+		lines = append(lines, comment(key, index.note)+"[key: string]: "+index.text)
+	case index.text != "":
+		return tsType{text: "Record<string, " + index.text + ">", note: joinNotes("", index.note, nonEmpty(key))}
+	case len(lines) == 0 && closed(v):
+		return tsType{text: "{}"}
+	case len(lines) == 0:
+		return tsType{text: "object"}
+	}
+	return tsType{text: layout(lines)}
+}
+
+func nonEmpty(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+func requiredNames(v *jsonValue) []string {
+	var names []string
+	if list := v.get("required", '['); list != nil {
+		for _, item := range list.items {
+			if item.kind == '"' && !slices.Contains(names, item.text) {
+				names = append(names, item.text)
+			}
+		}
+	}
+	return names
+}
+
+// closed reports whether no property beyond the named ones is allowed.
+func closed(v *jsonValue) bool {
+	for _, keyword := range []string{"additionalProperties", "unevaluatedProperties"} {
+		if a := v.get(keyword, 't'); a != nil && !a.truth {
+			return true
+		}
+	}
+	return false
+}
+
+// property writes one property with its comment before it.
+func (w *typeWriter) property(name string, schema *jsonValue, required bool) string {
+	t := w.schema(schema)
+	mark := "?: "
+	if required {
+		mark = ": "
+	}
+	key := propertyName(name)
+	w.bytes += len(key) + len(t.text)
+	return comment("", t.note) + key + mark + t.text
+}
+
+// comment is a JSDoc comment of what there is to say.
+func comment(parts ...string) string {
+	text := strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
+	if text == "" {
+		return ""
+	}
+	return "/** " + sealed(text) + " */ "
+}
+
+// index is the type of the properties that have no name of their own, and what
+// is said of their names.
+func (w *typeWriter) index(v *jsonValue) (t tsType, key string) {
+	var types []tsType
+	var keys []string
+	if patterns := v.get("patternProperties", '{'); patterns != nil {
+		for _, pattern := range patterns.names {
+			if p := patterns.members[pattern]; p.kind == '{' || p.truth {
+				types = append(types, w.schema(p))
+				keys = append(keys, "/"+docLine(pattern, 120)+"/")
+			}
+		}
+	}
+	if a := v.members["additionalProperties"]; a != nil && (a.kind == '{' || a.kind == 't' && a.truth) {
+		types = append(types, w.schema(a))
+		if len(keys) > 0 {
+			keys = append(keys, "others")
+		}
+	}
+	if len(types) == 0 {
+		return tsType{}, ""
+	}
+	if len(keys) > 0 {
+		key = "keys " + strings.Join(keys, ", ")
+	}
+	return unite(types), key
+}
+
+// layout writes the members of an object type on one line or one on each.
+func layout(lines []string) string {
+	one := "{" + strings.Join(lines, "; ") + "}"
+	if len(one) <= maxOneLine && (len(lines) == 1 || !strings.Contains(one, "/*")) && !strings.Contains(one, "\n") {
+		return one
+	}
+	return "{\n " + strings.ReplaceAll(strings.Join(lines, "\n"), "\n", "\n ") + "\n}"
+}
+
+// array writes an array or tuple type.
+func (w *typeWriter) array(v *jsonValue) tsType {
+	prefix, rest := v.get("prefixItems", '['), v.members["items"]
+	if list := v.get("items", '['); list != nil {
+		prefix, rest = list, v.members["additionalItems"]
+	}
+	if prefix != nil && len(prefix.items) > 0 {
+		return w.tuple(v, prefix.items, rest)
+	}
+	if rest == nil {
+		return tsType{text: "unknown[]"}
+	}
+	item := w.schema(rest)
+	text := item.grouped() + "[]"
+	note := item.note
+	if note != "" {
+		note = "each: " + note
+	}
+	return tsType{text: text, note: note}
+}
+
+func (w *typeWriter) tuple(v *jsonValue, prefix []*jsonValue, rest *jsonValue) tsType {
+	minimum := count(v, "minItems", 0)
+	var parts []string
+	for i, item := range prefix {
+		t := w.schema(item)
+		text := t.text
+		if i >= minimum {
+			text = t.grouped() + "?"
+		}
+		if t.note != "" {
+			text += " /* " + t.note + " */"
+		}
+		parts = append(parts, text)
+	}
+	open := rest == nil || rest.kind != 't' || rest.truth
+	if open && count(v, "maxItems", len(prefix)+1) > len(prefix) {
+		t := tsType{text: "unknown"}
+		if rest != nil {
+			t = w.schema(rest)
+		}
+		parts = append(parts, "..."+t.grouped()+"[]")
+	}
+	return tsType{text: "[" + strings.Join(parts, ", ") + "]"}
+}
+
+// count reads a keyword that holds a small count.
+func count(v *jsonValue, keyword string, absent int) int {
+	if m := v.get(keyword, '0'); m != nil {
+		if n, err := strconv.Atoi(m.text); err == nil {
+			return n
+		}
+	}
+	return absent
+}

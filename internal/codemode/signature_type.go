@@ -1,0 +1,456 @@
+package codemode
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxTypeDepth bounds how deep types nest, in place and through references.
+	maxTypeDepth = 40
+	// maxTypeNodes and maxTypeBytes bound one signature. Beyond them a type is
+	// told by its kind alone. The largest real schema takes a third of this.
+	maxTypeNodes = 6000
+	maxTypeBytes = 96 << 10
+	// maxOneLine is the length up to which an object without comments stays on
+	// one line.
+	maxOneLine = 80
+)
+
+// tsType is a type, and what else there is to say of it.
+type tsType struct {
+	text  string
+	note  string // for a comment; safe there, on one line
+	union bool   // has | or & outside of any bracket
+}
+
+// commented is the type with its note behind it.
+func (t tsType) commented() string {
+	if t.note == "" {
+		return t.text
+	}
+	return t.text + " /* " + sealed(t.note) + " */"
+}
+
+// sealed makes sure that a note put together from safe pieces ends no comment.
+func sealed(note string) string { return strings.ReplaceAll(note, "*/", `*\/`) }
+
+// grouped is the type in brackets where an operator of its own needs them.
+func (t tsType) grouped() string {
+	if t.union {
+		return "(" + t.text + ")"
+	}
+	return t.text
+}
+
+// typeWriter writes the types of one signature.
+type typeWriter struct {
+	doc      *jsonValue
+	anchorOf map[string]*jsonValue
+	targets  map[*jsonValue]string // what is referred to, and how
+	refs     []*reference
+	refOf    map[*jsonValue]int
+	names    map[string]bool
+	declared []string
+	depth    int
+	jumps    int
+	nodes    int
+	bytes    int
+}
+
+func newTypeWriter() *typeWriter {
+	return &typeWriter{refOf: map[*jsonValue]int{}, names: map[string]bool{}}
+}
+
+// document writes the type of a whole schema document.
+func (w *typeWriter) document(raw json.RawMessage) tsType {
+	root, err := parseOrdered(raw)
+	if err != nil {
+		return tsType{text: "unknown", note: "the schema is not readable"}
+	}
+	return w.root(root)
+}
+
+// root opens a document and writes its type.
+func (w *typeWriter) root(root *jsonValue) tsType {
+	w.open(root)
+	return w.schema(root)
+}
+
+// open makes a document the one that references lead into.
+func (w *typeWriter) open(root *jsonValue) {
+	w.doc, w.anchorOf, w.targets = root, nil, map[*jsonValue]string{}
+	w.findTargets(root)
+}
+
+// findTargets notes every schema that some $ref names.
+func (w *typeWriter) findTargets(v *jsonValue) {
+	if ref := refOf(v); ref != "" {
+		if target := w.lookup(ref); target != nil && w.targets[target] == "" {
+			w.targets[target] = ref
+		}
+	}
+	for _, item := range v.items {
+		w.findTargets(item)
+	}
+	for _, name := range v.names {
+		w.findTargets(v.members[name])
+	}
+}
+
+// refOf is the reference that a schema consists of, or "".
+func refOf(v *jsonValue) string {
+	for _, keyword := range []string{"$ref", "$dynamicRef", "$recursiveRef"} {
+		if ref := v.str(keyword); ref != "" {
+			return ref
+		}
+	}
+	return ""
+}
+
+// schema writes the type of v, or the mark of what refers to it.
+func (w *typeWriter) schema(v *jsonValue) tsType {
+	if ref, ok := w.targets[v]; ok {
+		if i, known := w.refOf[v]; !known || !w.refs[i].open || w.refs[i].entered {
+			return w.reference(ref)
+		}
+		w.refs[w.refOf[v]].entered = true
+	}
+	t := w.inPlace(v)
+	w.bytes += len(t.note)
+	return t
+}
+
+func (w *typeWriter) inPlace(v *jsonValue) tsType {
+	switch {
+	case v.kind == 't' && !v.truth:
+		return tsType{text: "never"}
+	case v.kind != '{':
+		return tsType{text: "unknown"}
+	}
+	if w.nodes++; w.nodes > maxTypeNodes || w.bytes > maxTypeBytes || w.depth > maxTypeDepth {
+		return tsType{text: kindOnly(v)}
+	}
+	w.depth++
+	defer func() { w.depth-- }()
+	notes := constraints(v)
+	parts, needs := w.parts(v)
+	notes = append(notes, needs...)
+	t := intersect(parts)
+	if n := v.get("nullable", 't'); n != nil && n.truth && t.text != "unknown" {
+		t = unite([]tsType{t, {text: "null"}})
+	}
+	t.note = joinNotes(docLine(v.str("description"), maxParamDoc), t.note, notes)
+	return t
+}
+
+// joinNotes puts the description and the constraints into one note.
+func joinNotes(description, inner string, constraints []string) string {
+	if inner != "" {
+		constraints = append(constraints, inner)
+	}
+	terms := strings.Join(constraints, ", ")
+	switch {
+	case description == "":
+		return terms
+	case terms == "":
+		return description
+	}
+	return description + " (" + terms + ")"
+}
+
+// kindOnly is the type of a schema for which there is no room.
+func kindOnly(v *jsonValue) string {
+	switch v.str("type") {
+	case "string", "number", "boolean", "null":
+		return v.str("type")
+	case "integer":
+		return "number"
+	case "array":
+		return "unknown[]"
+	case "object":
+		return "object"
+	}
+	return "unknown /* see the schema */"
+}
+
+// parts writes what v demands, each part to hold together with the others, and
+// what is to be said of it in words.
+func (w *typeWriter) parts(v *jsonValue) (parts []tsType, needs []string) {
+	if ref := refOf(v); ref != "" {
+		parts = append(parts, w.reference(ref))
+	}
+	bare := false
+	switch {
+	case v.has("const"):
+		parts = append(parts, tsType{text: literal(v.members["const"], 0)})
+	case v.get("enum", '[') != nil:
+		parts = append(parts, w.enum(v.get("enum", '[').items))
+	default:
+		var own tsType
+		if own, bare = w.typed(v); own.text != "" {
+			parts = append(parts, own)
+		}
+	}
+	first := len(parts)
+	for _, keyword := range []string{"anyOf", "oneOf"} {
+		if list := v.get(keyword, '['); list != nil {
+			union, required := w.forms(v, list.items)
+			if union.text != "" {
+				parts = append(parts, union)
+			}
+			if len(required) > 0 {
+				needs = append(needs, "needs "+strings.Join(required, " | "))
+			}
+		}
+	}
+	if list := v.get("allOf", '['); list != nil {
+		for _, sub := range list.items {
+			if names := onlyRequired(sub); names != "" {
+				needs = append(needs, "needs "+names)
+				continue
+			}
+			parts = append(parts, w.schema(sub))
+		}
+	}
+	// The forms say it more exactly than a bare type does.
+	if bare && len(parts) > first && slices.ContainsFunc(parts[first:], func(t tsType) bool { return t.text != "unknown" }) {
+		parts = slices.Delete(parts, first-1, first)
+	}
+	return parts, needs
+}
+
+// typed writes what type and the keywords for objects and arrays say. bare
+// means that it was the word type alone.
+func (w *typeWriter) typed(v *jsonValue) (t tsType, bare bool) {
+	types := typesOf(v)
+	structure := slices.ContainsFunc(v.names, func(name string) bool {
+		return slices.Contains([]string{"properties", "patternProperties", "additionalProperties", "items", "prefixItems", "required"}, name)
+	})
+	if len(types) == 0 {
+		types = impliedTypes(v)
+	}
+	var union []tsType
+	for _, name := range types {
+		switch name {
+		case "object":
+			union = append(union, w.object(v))
+		case "array":
+			union = append(union, w.array(v))
+		case "integer", "number":
+			union = append(union, tsType{text: "number"})
+		case "string", "boolean", "null":
+			union = append(union, tsType{text: name})
+		}
+	}
+	if len(union) == 0 {
+		return tsType{}, false
+	}
+	return unite(union), !structure
+}
+
+// typesOf is the types that a schema lists, null last.
+func typesOf(v *jsonValue) []string {
+	t := v.members["type"]
+	if t == nil {
+		return nil
+	}
+	list := []*jsonValue{t}
+	if t.kind == '[' {
+		list = t.items
+	}
+	var types []string
+	null := false
+	for _, item := range list {
+		switch {
+		case item.kind != '"':
+		case item.text == "null":
+			null = true
+		case !slices.Contains(types, item.text):
+			types = append(types, item.text)
+		}
+	}
+	if null {
+		types = append(types, "null")
+	}
+	return types
+}
+
+// impliedTypes is the types that the other keywords of a schema speak of.
+func impliedTypes(v *jsonValue) []string {
+	var types []string
+	for _, implied := range []struct {
+		kind     string
+		keywords []string
+	}{
+		{"object", []string{"properties", "patternProperties", "additionalProperties"}},
+		{"array", []string{"items", "prefixItems"}},
+		{"string", []string{"pattern", "minLength", "maxLength", "contentEncoding", "format"}},
+		{"number", []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}},
+	} {
+		if slices.ContainsFunc(implied.keywords, v.has) {
+			types = append(types, implied.kind)
+		}
+	}
+	return types
+}
+
+// enum writes a union of literals. No value is never.
+func (w *typeWriter) enum(values []*jsonValue) tsType {
+	var union []tsType
+	for _, v := range values {
+		text := literal(v, 0)
+		w.bytes += len(text)
+		union = append(union, tsType{text: text})
+		if w.bytes > maxTypeBytes {
+			union = append(union, tsType{text: "unknown /* more values: see the schema */"})
+			break
+		}
+	}
+	if len(union) == 0 {
+		return tsType{text: "never"}
+	}
+	return unite(union)
+}
+
+// literal writes the type that has v as its only value.
+func literal(v *jsonValue, depth int) string {
+	if depth > maxTypeDepth {
+		return "unknown"
+	}
+	var parts []string
+	switch v.kind {
+	case 'n':
+		return "null"
+	case 't':
+		if v.truth {
+			return "true"
+		}
+		return "false"
+	case '"':
+		return quoteTS(v.text)
+	case '0':
+		return v.text
+	case '[':
+		for _, item := range v.items {
+			parts = append(parts, literal(item, depth+1))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	for _, name := range v.names {
+		parts = append(parts, propertyName(name)+": "+literal(v.members[name], depth+1))
+	}
+	return "{" + strings.Join(parts, "; ") + "}"
+}
+
+// forms writes the union of an anyOf or oneOf. A form that only lists required
+// names is told in words.
+func (w *typeWriter) forms(parent *jsonValue, list []*jsonValue) (union tsType, required []string) {
+	var types []tsType
+	for _, form := range list {
+		if names := onlyRequired(form); names != "" {
+			required = append(required, names)
+			continue
+		}
+		form = inherit(form, parent)
+		t := w.schema(form)
+		// A note belongs to its member of the union.
+		types = append(types, tsType{text: t.commented(), union: t.union})
+	}
+	if len(types) == 0 {
+		if len(required) > 0 {
+			return tsType{}, required
+		}
+		return tsType{text: "never"}, nil
+	}
+	return unite(types), required
+}
+
+// onlyRequired is the names that a schema requires, when it says nothing else.
+func onlyRequired(v *jsonValue) string {
+	list := v.get("required", '[')
+	if list == nil || len(list.items) == 0 {
+		return ""
+	}
+	for _, name := range v.names {
+		if !slices.Contains([]string{"required", "type", "title", "description"}, name) {
+			return ""
+		}
+	}
+	var names []string
+	for _, item := range list.items {
+		names = append(names, docLine(item.text, 80))
+	}
+	return strings.Join(names, " & ")
+}
+
+// inherit gives a form without a type the type of the schema around it, which
+// holds for it as well.
+func inherit(form, parent *jsonValue) *jsonValue {
+	types := parent.members["type"]
+	if types == nil || form.kind != '{' || len(form.names) == 0 || refOf(form) != "" || len(impliedTypes(form)) > 0 {
+		return form
+	}
+	for _, name := range []string{"type", "enum", "const", "anyOf", "oneOf", "allOf"} {
+		if form.has(name) {
+			return form
+		}
+	}
+	out := &jsonValue{kind: '{', names: append(slices.Clone(form.names), "type"), members: map[string]*jsonValue{"type": types}}
+	for _, name := range form.names {
+		out.members[name] = form.members[name]
+	}
+	return out
+}
+
+// unite writes a union, each member once and null last.
+func unite(types []tsType) tsType {
+	var texts []string
+	note := ""
+	null := false
+	for _, t := range types {
+		if note == "" {
+			note = t.note
+		}
+		switch {
+		case t.text == "null":
+			null = true
+		case !slices.Contains(texts, t.text):
+			texts = append(texts, t.text)
+		}
+	}
+	if null {
+		texts = append(texts, "null")
+	}
+	if len(texts) == 1 {
+		return tsType{text: texts[0], note: note, union: types[0].union}
+	}
+	return tsType{text: strings.Join(texts, " | "), note: note, union: true}
+}
+
+// intersect writes an intersection; what says nothing is left out.
+func intersect(types []tsType) tsType {
+	var kept []tsType
+	notes := []string{}
+	for _, t := range types {
+		if t.note != "" {
+			notes = append(notes, t.note)
+		}
+		if t.text != "unknown" && !slices.ContainsFunc(kept, func(k tsType) bool { return k.text == t.text }) {
+			kept = append(kept, t)
+		}
+	}
+	note := strings.Join(notes, ", ")
+	switch len(kept) {
+	case 0:
+		return tsType{text: "unknown", note: note}
+	case 1:
+		return tsType{text: kept[0].text, note: note, union: kept[0].union}
+	}
+	texts := make([]string, len(kept))
+	for i, t := range kept {
+		texts[i] = t.grouped()
+	}
+	return tsType{text: strings.Join(texts, " & "), note: note, union: true}
+}
