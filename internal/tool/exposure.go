@@ -2,6 +2,7 @@ package tool
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -68,8 +69,8 @@ var controls = map[string]bool{
 	"create_sub_session": true, "cron_create": true, "cron_list": true, "cron_delete": true,
 }
 
-// classOf is the class that counts: reserved names keep theirs whatever the
-// Spec says.
+// classOf is the class that counts, and the one that a tool is registered
+// under: reserved names keep theirs whatever the Spec says.
 func classOf(sp *Spec) Class {
 	switch {
 	case sp.Name == ExecName:
@@ -91,31 +92,31 @@ type reach struct {
 
 // exposure is THE policy of what may be called from where: the table of ruling
 // 2. Declarations, Resolve, Bindings, Searchable and every text about them
-// follow from it.
+// follow from it. What it does not know, it does not expose.
 func exposure(m Mode, s *scope, sp *Spec) reach {
 	if !s.admits(sp) {
 		return reach{}
 	}
+	hidden := s.deferred(sp)
 	switch class := classOf(sp); {
 	case sp.Name == ToolCallName:
 		return reach{direct: m == Direct && s.search && s.lazy}
 	case sp.Name == ToolSearchName:
 		return reach{direct: m != Direct || s.lazy}
-	case class == Hidden:
-		return reach{}
 	case class == Control:
 		return reach{direct: true}
 	case class == Gateway:
-		return reach{direct: m != Direct}
+		return reach{direct: m == Code || m == Both}
+	case class != Ordinary:
+		return reach{}
 	case m == Code:
 		return reach{nested: true}
-	case m == Both:
-		return reach{direct: !s.deferred(sp), nested: true}
-	case s.search:
-		return reach{direct: !s.deferred(sp), bridge: s.deferred(sp)}
-	default: // deferred and without search it could be found by nobody
-		return reach{direct: true}
+	case m == Both: // without exec, what is deferred could be called by nobody
+		return reach{direct: !hidden || !s.exec, nested: true}
+	case m == Direct: // nor without the bridge
+		return reach{direct: !hidden || !s.bridge(), bridge: hidden && s.bridge()}
 	}
+	return reach{}
 }
 
 // A Scope narrows what one agent may see and call. The zero Scope narrows
@@ -137,6 +138,23 @@ type Scope struct {
 	// Servers says that MCP servers are configured, so that there may be
 	// something to search for before any of them has answered.
 	Servers bool
+}
+
+// clone returns a Scope that shares nothing with s.
+func (s *Scope) clone() Scope {
+	out := *s
+	for _, list := range []*[]string{&out.Allow, &out.Disallow, &out.Eager, &out.Visible} {
+		*list = slices.Clone(*list)
+	}
+	return out
+}
+
+// equal says whether two scopes are spelled alike.
+func (s *Scope) equal(o *Scope) bool {
+	return (s.Allow == nil) == (o.Allow == nil) && slices.Equal(s.Allow, o.Allow) &&
+		slices.Equal(s.Disallow, o.Disallow) &&
+		(s.Eager == nil) == (o.Eager == nil) && slices.Equal(s.Eager, o.Eager) &&
+		slices.Equal(s.Visible, o.Visible) && s.Servers == o.Servers
 }
 
 // A Preset is a named scope with a mode, from which an agent inherits.
@@ -172,12 +190,12 @@ func (p Preset) Under(s Scope) Scope {
 func intersect(a, b []string) []string {
 	out := []string{}
 	for _, x := range a {
-		if newMatcher(b).match(x) {
+		if newMatcher(b).covers(x) {
 			out = append(out, x)
 		}
 	}
 	for _, y := range b {
-		if !newMatcher(out).match(y) && newMatcher(a).match(y) {
+		if !newMatcher(out).covers(y) && newMatcher(a).covers(y) {
 			out = append(out, y)
 		}
 	}
@@ -189,36 +207,56 @@ type scope struct {
 	allow, disallow, eager, visible matcher
 	narrow, pick                    bool // Allow, Eager were given
 
-	// search says that tool_search is registered and admitted; lazy that
-	// something is deferred or a server configured, which is when direct mode
-	// has a use for it. Both are facts of the registry that a view fills in.
-	search, lazy bool
+	// exec, search and call say that exec, tool_search and tool_call are
+	// registered and admitted; lazy that something is deferred or a server
+	// configured, which is when direct mode has a use for searching. They are
+	// facts of the registry that a view fills in.
+	exec, search, call, lazy bool
+}
+
+// bridge says that a deferred tool can be found and then called in direct mode.
+func (s *scope) bridge() bool { return s.search && s.call }
+
+// note takes in one registered tool.
+func (s *scope) note(sp *Spec) {
+	if !s.admits(sp) {
+		return
+	}
+	switch sp.Name {
+	case ExecName:
+		s.exec = true
+	case ToolSearchName:
+		s.search = true
+	case ToolCallName:
+		s.call = true
+	}
+	s.lazy = s.lazy || s.deferred(sp)
 }
 
 func newScope(s Scope) *scope {
 	return &scope{
 		allow: newMatcher(s.Allow), disallow: newMatcher(s.Disallow),
 		eager: newMatcher(s.Eager), visible: newMatcher(s.Visible),
-		narrow: s.Allow != nil, pick: s.Eager != nil,
+		narrow: s.Allow != nil, pick: s.Eager != nil, lazy: s.Servers,
 	}
 }
 
 func (s *scope) admits(sp *Spec) bool {
-	if s.disallow.match(sp.Name) {
+	if s.disallow.match(sp) {
 		return false
 	}
-	return !s.narrow || s.allow.match(sp.Name) || sp.Name == ExecName || sp.Name == ToolSearchName || sp.Name == ToolCallName
+	return !s.narrow || s.allow.match(sp) || sp.Name == ExecName || sp.Name == ToolSearchName || sp.Name == ToolCallName
 }
 
 // deferred says whether a tool is left out of what a model is shown at first.
 func (s *scope) deferred(sp *Spec) bool {
-	if classOf(sp) != Ordinary || s.visible.match(sp.Name) {
+	if classOf(sp) != Ordinary || s.visible.match(sp) {
 		return false
 	}
-	return sp.Deferred || s.pick && !s.eager.match(sp.Name)
+	return sp.Deferred || s.pick && !s.eager.match(sp)
 }
 
-// A matcher holds names and patterns of one list.
+// A matcher holds names, servers and patterns of one list.
 type matcher struct {
 	exact    map[string]bool
 	prefixes []string
@@ -235,19 +273,44 @@ func newMatcher(patterns []string) matcher {
 			m.exact = make(map[string]bool, len(patterns))
 		}
 		m.exact[p] = true
-		if rest, ok := strings.CutPrefix(p, "mcp__"); ok && rest != "" && !strings.Contains(rest, "__") {
+		if rest, ok := strings.CutPrefix(p, serverPrefix); ok && rest != "" && !strings.Contains(rest, "__") {
 			m.prefixes = append(m.prefixes, p+"__") // a whole server
 		}
 	}
 	return m
 }
 
-func (m matcher) match(name string) bool {
+// serverPrefix begins the name of every tool of an MCP server, and the pattern
+// that means the whole server.
+const serverPrefix = "mcp__"
+
+// match says whether a tool is named. Its Server counts too: a server whose own
+// name holds `__` cannot be told from one of its tools by the pattern alone.
+func (m matcher) match(sp *Spec) bool {
+	return m.name(sp.Name) || sp.Server != "" && m.exact != nil && m.exact[serverPrefix+sp.Server]
+}
+
+func (m matcher) name(name string) bool {
 	if m.exact[name] {
 		return true
 	}
 	for _, p := range m.prefixes {
 		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// covers says whether everything that an entry of another list names is named
+// here.
+func (m matcher) covers(entry string) bool {
+	prefix, pattern := strings.CutSuffix(entry, "*")
+	if !pattern {
+		return m.name(entry)
+	}
+	for _, p := range m.prefixes {
+		if strings.HasPrefix(prefix, p) {
 			return true
 		}
 	}

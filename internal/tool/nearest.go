@@ -25,7 +25,7 @@ func nearest(want string, names []string) []string {
 		switch {
 		case want != "" && (strings.Contains(low, want) || strings.Contains(want, low)):
 			d = min(d, 1)
-		case d > max(2, len(want)/3):
+		case d > max(2, len(want)/3), d >= max(len(want), len(low)):
 			continue
 		}
 		hits = append(hits, hit{n, d})
@@ -41,25 +41,32 @@ func nearest(want string, names []string) []string {
 // maxNear bounds the work that a made-up name can cause.
 const maxNear = 80
 
-// distance is the number of single-byte edits between two names, counted no
-// further than is of use.
+// distance is the number of single-byte edits between two names, or more than
+// is of use as soon as that is certain.
 func distance(a, b string) int {
-	if gap := len(a) - len(b); gap > len(a)/3+2 || -gap > len(a)/3+2 {
-		return len(a) + len(b)
+	limit := max(2, len(a)/3)
+	if gap := len(a) - len(b); gap > limit || -gap > limit {
+		return limit + 1
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	var space [2 * maxNear]int
+	row := space[:0]
+	for j := range len(b) + 1 {
+		row = append(row, j)
 	}
 	for i := range len(a) {
 		diagonal := row[0]
 		row[0] = i + 1
+		least := row[0]
 		for j := range len(b) {
 			cost := diagonal
 			if a[i] != b[j] {
 				cost = 1 + min(diagonal, row[j], row[j+1])
 			}
 			diagonal, row[j+1] = row[j+1], cost
+			least = min(least, cost)
+		}
+		if least > limit {
+			return limit + 1
 		}
 	}
 	return row[len(b)]

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -18,8 +19,8 @@ import (
 type Registry struct {
 	mu     sync.Mutex
 	byName map[string]*Entry
-	sorted []*Entry         // by canonical name; replaced, never changed
-	views  map[string]*View // of the current tools, by mode and scope
+	sorted []*Entry // by canonical name; replaced, never changed
+	views  []*View  // of the current tools, one for each mode and scope asked for
 }
 
 // An Entry is one registration of a tool. A tool that is registered anew gets
@@ -44,11 +45,16 @@ func (e *Entry) Tool() Tool { return e.tool }
 func (e *Entry) Spec() *Spec { return &e.spec }
 
 // Same says whether two entries stand for the same definition, so that what
-// was approved under one may run under the other.
+// was approved under one may run under the other. What only matters to finding
+// a tool is left out.
 func (e *Entry) Same(o *Entry) bool {
-	return e == o || e.spec.Name == o.spec.Name && e.spec.Description == o.spec.Description &&
-		e.spec.Class == o.spec.Class && e.spec.Effect == o.spec.Effect && e.spec.Server == o.spec.Server &&
-		string(e.spec.Input) == string(o.spec.Input) && string(e.spec.Output) == string(o.spec.Output)
+	if e == o {
+		return true
+	}
+	a, b := &e.spec, &o.spec
+	return a.Name == b.Name && a.Title == b.Title && a.Description == b.Description && a.Server == b.Server &&
+		a.Class == b.Class && a.Effect == b.Effect && a.Waits == b.Waits &&
+		bytes.Equal(a.Input, b.Input) && bytes.Equal(a.Output, b.Output)
 }
 
 // Validate checks arguments against the tool's schema and returns them in
@@ -66,7 +72,11 @@ func (e *Entry) Validate(args json.RawMessage) (json.RawMessage, []string, error
 // with it.
 func (e *Entry) Compile() error {
 	e.compile.Do(func() {
-		e.schema, e.fault = schema.Compile(e.parameters())
+		input := e.spec.Input
+		if len(input) == 0 {
+			input = noParameters
+		}
+		e.schema, e.fault = schema.Compile(input)
 		if e.fault != nil {
 			e.fault = fmt.Errorf("the input schema of %s cannot be used, so its arguments cannot be checked and it cannot be called: %w", e.spec.Name, e.fault)
 		}
@@ -74,13 +84,16 @@ func (e *Entry) Compile() error {
 	return e.fault
 }
 
+var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
+
 // parameters is the input schema as it is declared: an object, whatever the
-// tool left out.
+// tool left out. What is no JSON object is not declared, for it would spoil the
+// whole request; Compile still refuses it.
 func (e *Entry) parameters() json.RawMessage {
 	e.declare.Do(func() {
 		e.declared = e.spec.Input
-		if len(e.declared) == 0 {
-			e.declared = json.RawMessage(`{"type":"object","properties":{}}`)
+		if !bytes.HasPrefix(bytes.TrimLeft(e.declared, " \t\r\n"), []byte("{")) || !json.Valid(e.declared) {
+			e.declared = noParameters
 		}
 	})
 	return e.declared
@@ -91,9 +104,18 @@ func (r *Registry) Add(tools ...Tool) error { return r.Replace(nil, tools...) }
 
 // Replace takes out the tools whose definition drop returns true for and
 // registers others, in one step: nobody sees the registry in between. It
-// refuses a name that is empty, not printable, not UTF-8 or taken, and then
-// changes nothing.
+// refuses a name that is empty, longer than 1,024 bytes, not printable, not
+// UTF-8 or taken, and a Class that there is not, and then changes nothing. drop
+// must not call the registry.
 func (r *Registry) Replace(drop func(*Spec) bool, tools ...Tool) error {
+	added := make([]*Entry, len(tools))
+	for i, t := range tools {
+		e, err := newEntry(t)
+		if err != nil {
+			return fmt.Errorf("registering a tool: %w", err)
+		}
+		added[i] = e
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	byName := make(map[string]*Entry, len(r.byName)+len(tools))
@@ -102,15 +124,10 @@ func (r *Registry) Replace(drop func(*Spec) bool, tools ...Tool) error {
 			byName[name] = e
 		}
 	}
-	for _, t := range tools {
-		e := &Entry{tool: t, spec: *t.Spec()}
-		if err := checkName(e.spec.Name); err != nil {
-			return fmt.Errorf("registering a tool: %w", err)
-		}
+	for _, e := range added {
 		if _, taken := byName[e.spec.Name]; taken {
 			return fmt.Errorf("registering a tool: the name %q is taken", e.spec.Name)
 		}
-		e.js = JSName(e.spec.Name)
 		byName[e.spec.Name] = e
 	}
 	sorted := make([]*Entry, 0, len(byName))
@@ -120,6 +137,21 @@ func (r *Registry) Replace(drop func(*Spec) bool, tools ...Tool) error {
 	slices.SortFunc(sorted, func(a, b *Entry) int { return cmp.Compare(a.spec.Name, b.spec.Name) })
 	r.byName, r.sorted, r.views = byName, sorted, nil
 	return nil
+}
+
+// newEntry reads a tool's definition, once. From here on its class is the one
+// that counts.
+func newEntry(t Tool) (*Entry, error) {
+	e := &Entry{tool: t, spec: *t.Spec()}
+	if err := checkName(e.spec.Name); err != nil {
+		return nil, err
+	}
+	if e.spec.Class < Ordinary || e.spec.Class > Hidden {
+		return nil, fmt.Errorf("%s has class %d, which there is not", e.spec.Name, e.spec.Class)
+	}
+	e.spec.Class = classOf(&e.spec)
+	e.js = JSName(e.spec.Name)
+	return e, nil
 }
 
 func checkName(name string) error {
@@ -147,17 +179,19 @@ func (r *Registry) Tools() []*Entry {
 // View returns what an agent of this mode and scope may see and call. The view
 // never changes; asking again costs nothing until the registry does.
 func (r *Registry) View(m Mode, s Scope) *View {
-	key := fmt.Sprintf("%s %q %v %q %v %q %q %v", ModeFor(m), s.Allow, s.Allow == nil, s.Disallow, s.Eager == nil, s.Eager, s.Visible, s.Servers)
+	m = ModeFor(m)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if v := r.views[key]; v != nil {
-		return v
+	for _, v := range r.views {
+		if v.mode == m && v.scope.equal(&s) {
+			return v
+		}
 	}
-	if r.views == nil || len(r.views) >= maxViews {
-		r.views = map[string]*View{}
+	if len(r.views) >= maxViews {
+		r.views = nil
 	}
-	v := newView(r.sorted, r.byName, ModeFor(m), s)
-	r.views[key] = v
+	v := newView(r.sorted, r.byName, m, s)
+	r.views = append(r.views, v)
 	return v
 }
 
@@ -169,25 +203,36 @@ const maxViews = 64
 // name that cannot begin one gets `_` in front (S0-078, S0-079).
 func JSName(name string) string {
 	var b strings.Builder
+	b.Grow(len(name) + 1)
 	for i, c := range name {
-		start := c == '_' || c == '$' || unicode.IsLetter(c) || unicode.Is(unicode.Nl, c)
-		switch {
-		case i == 0 && !start:
+		if i == 0 && !identStart(c) && identPart(c) {
 			b.WriteByte('_')
-			if !identPart(c) {
-				continue
-			}
-		case !start && !identPart(c):
+		}
+		if !identPart(c) {
 			c = '_'
 		}
 		b.WriteRune(c)
 	}
-	if b.String() == "then" { // an object with a then is taken for a Promise, so tools has none
+	switch s := b.String(); s {
+	case "":
+		return "_"
+	case "then": // an object with a then is taken for a Promise, so tools has none
 		return "_then"
+	default:
+		return s
 	}
-	return b.String()
+}
+
+func identStart(c rune) bool {
+	if c < utf8.RuneSelf {
+		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c == '$'
+	}
+	return (unicode.IsLetter(c) || unicode.Is(unicode.Nl, c)) && !unicode.Is(unicode.Pattern_Syntax, c)
 }
 
 func identPart(c rune) bool {
-	return c == '_' || c == '$' || unicode.IsLetter(c) || unicode.IsDigit(c) || unicode.In(c, unicode.Nl, unicode.Mn, unicode.Mc, unicode.Pc)
+	if c < utf8.RuneSelf {
+		return identStart(c) || '0' <= c && c <= '9'
+	}
+	return identStart(c) || unicode.In(c, unicode.Nd, unicode.Mn, unicode.Mc, unicode.Pc)
 }

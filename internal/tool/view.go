@@ -3,6 +3,7 @@ package tool
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"capstan/internal/msg"
@@ -21,8 +22,7 @@ type View struct {
 	js       map[string]*Entry // bindings by JS name
 	warnings []string
 
-	once     sync.Once
-	declared []msg.Declaration
+	declare func() []msg.Declaration // computes them once
 }
 
 // A Binding is a tool as a program finds it.
@@ -33,14 +33,11 @@ type Binding struct {
 }
 
 func newView(sorted []*Entry, byName map[string]*Entry, m Mode, s Scope) *View {
-	v := &View{mode: m, scope: s, ready: newScope(s), byName: byName,
+	v := &View{mode: m, scope: s.clone(), ready: newScope(s), byName: byName,
 		reach: make(map[*Entry]reach, len(sorted)), js: make(map[string]*Entry, len(sorted))}
-	v.ready.lazy = s.Servers
+	v.declare = sync.OnceValue(v.declarations)
 	for _, e := range sorted {
-		if v.ready.admits(&e.spec) {
-			v.ready.search = v.ready.search || e.spec.Name == ToolSearchName
-			v.ready.lazy = v.ready.lazy || v.ready.deferred(&e.spec)
-		}
+		v.ready.note(&e.spec)
 	}
 	for _, e := range sorted {
 		how := exposure(m, v.ready, &e.spec)
@@ -58,6 +55,8 @@ func newView(sorted []*Entry, byName map[string]*Entry, m Mode, s Scope) *View {
 			v.names = append(v.names, e)
 		}
 	}
+	// Nobody who appends to what we return shares memory with anybody else.
+	v.bindings, v.warnings = slices.Clip(v.bindings), slices.Clip(v.warnings)
 	return v
 }
 
@@ -104,21 +103,21 @@ func (v *View) Searchable() []*Entry {
 // Declarations returns what the model is sent, by canonical name: the same
 // bytes for the same tools, whatever the order of their registration (S0-095).
 // It is computed once; the slice must not be changed.
-func (v *View) Declarations() []msg.Declaration {
-	v.once.Do(func() {
-		v.declared = []msg.Declaration{}
-		for _, e := range v.names {
-			if !v.reach[e].direct {
-				continue
-			}
-			d := msg.Declaration{Name: e.spec.Name, Description: e.spec.Description, Parameters: e.parameters()}
-			if t, ok := e.tool.(Describer); ok {
-				d.Description = t.Describe(v)
-			}
-			v.declared = append(v.declared, d)
+func (v *View) Declarations() []msg.Declaration { return v.declare() }
+
+func (v *View) declarations() []msg.Declaration {
+	out := []msg.Declaration{}
+	for _, e := range v.names {
+		if !v.reach[e].direct {
+			continue
 		}
-	})
-	return v.declared
+		d := msg.Declaration{Name: e.spec.Name, Description: e.spec.Description, Parameters: e.parameters()}
+		if t, ok := e.tool.(Describer); ok {
+			d.Description = t.Describe(v)
+		}
+		out = append(out, d)
+	}
+	return slices.Clip(out)
 }
 
 // Visible returns the entry of a tool that this scope reaches in some way,
@@ -151,12 +150,53 @@ func (v *View) Resolve(c *Call, nested bool) (*Entry, *Result) {
 		return e, nil
 	case nested:
 		return nil, refuse("%s cannot be called from a program%s", c.Name, v.notNested(e))
-	case v.reach[e].nested:
+	case v.reach[e].nested && v.ready.exec: // the route is told only when it works (ruling 5)
 		return nil, v.collapsed(e, c.Args)
 	case v.reach[e].bridge:
 		return nil, refuse("%s is not loaded: find it with %s first, then call it through %s", c.Name, ToolSearchName, ToolCallName)
 	}
 	return nil, v.unknown(c.Name, nested)
+}
+
+// Unwrap reads a call of tool_call in a scope that has it: the call that it
+// names, with the same ids, to be resolved by Bridge (ruling 6). Any other call
+// is returned as it is, and false.
+func (v *View) Unwrap(c Call) (Call, bool, *Result) {
+	bridge := v.Visible(c.Name)
+	if c.Name != ToolCallName || bridge == nil || !v.reach[bridge].direct {
+		return c, false, nil
+	}
+	args, _, err := bridge.Validate(c.Args)
+	if err != nil {
+		return c, false, invalid("nothing was run: %v", err)
+	}
+	var named struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	switch err := json.Unmarshal(args, &named); {
+	case err != nil:
+		return c, false, invalid("nothing was run: %v", err)
+	case named.Name == ToolCallName:
+		return c, false, invalid("nothing was run: %s cannot call itself; name the tool that is wanted", ToolCallName)
+	case named.Arguments == nil:
+		return c, false, invalid("nothing was run: \"arguments\" is missing; {} is for a tool without any")
+	}
+	c.Name, c.Args = named.Name, named.Arguments
+	return c, true, nil
+}
+
+func invalid(format string, a ...any) *Result {
+	r := Fail(CodeInvalidArgs, format, a...)
+	return &r
+}
+
+// Bridge is Resolve for a call that came out of tool_call.
+func (v *View) Bridge(c *Call) (*Entry, *Result) {
+	if e := v.Visible(c.Name); e != nil && v.reach[e].bridge {
+		return e, nil
+	}
+	return v.Resolve(c, false)
 }
 
 // Collapsed says whether a model's call of this name is refused only because
