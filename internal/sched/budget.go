@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,19 +14,20 @@ import (
 // to NestedBytes, a model up to ModelChars (ruling 16). What is cut off lies in
 // a file that the result names.
 func (rt *Runtime) budget(j *job, r *tool.Result) {
+	limit := rt.opt.ModelChars
+	if j.nested {
+		limit = rt.opt.NestedBytes
+		bound(r, limit)
+	}
 	var size int
 	for _, p := range r.Parts {
-		size += len(p.Text)
-	}
-	limit, nested := rt.opt.ModelChars, j.nested
-	if nested {
-		limit = rt.opt.NestedBytes
+		size += len(p.Text) + 1
 	}
 	if size <= limit {
 		return
 	}
 	whole := msg.JoinText(r.Parts)
-	if !nested && utf8.RuneCountInString(whole) <= limit {
+	if length := len(whole); length <= limit || !j.nested && utf8.RuneCountInString(whole) <= limit {
 		return
 	}
 	file := r.File
@@ -37,7 +39,7 @@ func (rt *Runtime) budget(j *job, r *tool.Result) {
 	if r.Status != tool.Success {
 		head = limit / 5 // of a failure, the end says why
 	}
-	cut, left := headTail(whole, head, limit-head, nested)
+	cut, left := headTail(whole, head, limit-head, j.nested)
 	where := "the whole is in " + file
 	if file == "" {
 		where = lost
@@ -50,6 +52,32 @@ func (rt *Runtime) budget(j *job, r *tool.Result) {
 		}
 	}
 	r.Parts, r.Truncated, r.File = parts, true, file
+}
+
+// bound keeps what is not text of a nested result under the same limit: a
+// value or a picture cannot be cut, so what is too big is left out, and the
+// result says so.
+func bound(r *tool.Result, limit int) {
+	if len(r.Data) > limit {
+		r.Parts = append(r.Parts, leftOut("the structured content", len(r.Data), limit))
+		r.Data, r.Truncated = nil, true
+	}
+	room, copied := limit, false
+	for i, p := range r.Parts {
+		if room -= len(p.Data); room >= 0 {
+			continue
+		}
+		room += len(p.Data)
+		if !copied {
+			r.Parts, copied = slices.Clone(r.Parts), true
+		}
+		r.Parts[i] = leftOut(fmt.Sprintf("a part of type %s", p.MIMEType), len(p.Data), limit)
+		r.Truncated = true
+	}
+}
+
+func leftOut(what string, size, limit int) msg.Part {
+	return msg.TextPart(fmt.Sprintf("[%s was left out: %d bytes, more than there is room for of %d]", what, size, limit))
 }
 
 func (rt *Runtime) spill(j *job, text string) (file, lost string) {
@@ -72,18 +100,33 @@ func headTail(s string, head, tail int, bytes bool) (ends [2]string, left string
 	if !bytes {
 		from, to, unit = runeOffset(s, head), len(s)-tailOffset(s, tail), "characters"
 	}
-	for from > 0 && !utf8.RuneStart(s[from]) {
-		from--
-	}
-	for to < len(s) && !utf8.RuneStart(s[to]) {
-		to++
-	}
+	from, to = charBefore(s, from), charAfter(s, to)
 	n := to - from
 	if !bytes {
 		n = utf8.RuneCountInString(s[from:to])
 	}
 	lines := strings.Count(s[from:to], "\n")
 	return [2]string{s[:from], s[to:]}, fmt.Sprintf("%d %s, %d lines", n, unit, lines)
+}
+
+// charBefore and charAfter move a cut out of the middle of a character. What is
+// not UTF-8 has no characters, so they do not look far.
+func charBefore(s string, i int) int {
+	for back := range min(i, utf8.UTFMax-1) + 1 {
+		if utf8.RuneStart(s[i-back]) {
+			return i - back
+		}
+	}
+	return i
+}
+
+func charAfter(s string, i int) int {
+	for on := range min(len(s)-i, utf8.UTFMax) {
+		if utf8.RuneStart(s[i+on]) {
+			return i + on
+		}
+	}
+	return i
 }
 
 // runeOffset is the byte length of the first n characters.

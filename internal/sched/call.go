@@ -2,9 +2,9 @@ package sched
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"capstan/internal/msg"
@@ -17,61 +17,81 @@ type job struct {
 	ticket           // its place in the gate
 	call   tool.Call // without its token; what every stage sees
 	nested bool
+	bridge bool // it came out of a tool_call
 	view   func() *tool.View
 	entry  *tool.Entry
 	notes  []string // coercions
 	result *tool.Result
 	ran    bool // the body was entered
 	// owed says that the finalizer has to see the result (ruling 4).
-	owed bool
+	owed    bool
+	settled bool // nothing is observed any more; guarded by Runtime.observing
 }
 
 func (j *job) fail(r tool.Result) { j.result = &r }
 
+func (j *job) aborted() {
+	j.fail(tool.Fail(tool.CodeAbortedBefore, "%s was cancelled before it was started", j.call.Name))
+}
+
 func (j *job) request() *Request {
-	return &Request{Call: &j.call, Entry: j.entry, Access: j.access}
+	return &Request{Call: j.traced(), Entry: j.entry, Access: j.access}
 }
 
 // submit resolves and validates one call and gives it its place in the gate,
 // or leaves the refusal in the job. Its order of refusals is that of ruling 4.
 // No hook, rule, person or guard has seen the call when it is refused here.
-func (rt *Runtime) submit(ctx context.Context, view func() *tool.View, turn *group, c tool.Call) *job {
-	p, refusal := rt.origin(&c)
-	c.Parent = nil // authority ends here: nothing downstream gets to see it
-	j := &job{call: c, view: view, result: refusal}
+func (rt *Runtime) submit(ctx context.Context, view func() *tool.View, turn *group, by *program, c tool.Call) *job {
+	refusal := rt.origin(&c, by)
+	j := &job{call: c, view: view, result: refusal, nested: by != nil}
+	j.group = turn
 	if refusal != nil {
 		return j
 	}
-	j.group = turn
-	if p != nil {
-		j.nested, j.view, j.group = true, p.view, p.group
+	v, aborted := j.view(), ctx.Err() != nil
+	args, bad := schema.Parse(c.Args)
+	var unusable *tool.Result
+	if bad == nil {
+		j.call.Args = args
+		if !j.nested {
+			j.call, j.bridge, unusable = v.Unwrap(j.call)
+		}
 	}
-	v := j.view()
-	visible, aborted := v.Visible(c.Name), ctx.Err() != nil
-	collapsed := v.Collapsed(c.Name, j.nested)
-	j.entry, j.owed = visible, visible != nil && (!collapsed || aborted)
-	args, err := schema.Parse(c.Args)
+	j.entry = v.Visible(j.call.Name)
+	direct, nested := v.Reach(j.call.Name)
+	callable := j.bridge || j.nested && nested || !j.nested && direct
+	j.owed = j.entry != nil && (callable || aborted && !j.nested)
 	switch {
-	case err != nil:
-		j.fail(tool.Fail(tool.CodeInvalidArgs, "the arguments of %s are not usable JSON, so nothing was run: %v", c.Name, err))
+	case bad != nil:
+		j.fail(tool.Fail(tool.CodeInvalidArgs, "the arguments of %s are not usable JSON, so nothing was run: %v", j.call.Name, bad))
 		return j
 	case aborted:
-		j.fail(tool.Fail(tool.CodeAbortedBefore, "%s was cancelled before it was started", c.Name))
+		j.aborted()
+		return j
+	case unusable != nil:
+		j.result = unusable
 		return j
 	}
-	j.call.Args = args
-	if j.entry, j.result = v.Resolve(&j.call, j.nested); j.result != nil {
+	if j.entry, j.result = j.resolve(v); j.result != nil {
 		j.owed = false
 		return j
 	}
-	if j.validate(); j.result != nil {
+	if j.result = j.validate("%s was not run: %v"); j.result != nil {
 		return j
 	}
-	j.access = access(j.entry.Tool(), &j.call)
+	j.access = access(j.entry.Tool(), j.traced())
 	j.waits = j.entry.Spec().Waits || j.entry.Spec().Class == tool.Gateway
-	rt.observe(Event{Kind: Started, Call: j.traced(), Notes: j.notes})
+	rt.observe(j, Event{Kind: Started, Notes: j.notes})
 	rt.gate.join(&j.ticket)
 	return j
+}
+
+// resolve asks a view for the tool that the call may run.
+func (j *job) resolve(v *tool.View) (*tool.Entry, *tool.Result) {
+	if j.bridge {
+		return v.Bridge(&j.call)
+	}
+	return v.Resolve(&j.call, j.nested)
 }
 
 // traced is the call as observers may keep it.
@@ -80,17 +100,21 @@ func (j *job) traced() *tool.Call {
 	return &c
 }
 
-func (j *job) validate() {
+// validate makes the arguments canonical, or returns the refusal, whose format
+// is given the tool's name and the faults.
+func (j *job) validate(format string) *tool.Result {
 	args, notes, err := j.entry.Validate(j.call.Args)
 	if err != nil {
-		j.fail(tool.Fail(tool.CodeInvalidArgs, "%s was not run: %v", j.call.Name, err))
-		return
+		r := tool.Fail(tool.CodeInvalidArgs, format, j.call.Name, err)
+		return &r
 	}
-	j.call.Args, j.notes = args, notes
+	j.call.Args, j.notes = args, append(j.notes, notes...)
+	return nil
 }
 
 // access asks a tool what a call touches. Only an explicit yes lets a call
-// overlap; a panic is a no (ruling 8).
+// overlap; a panic is a no (ruling 8). What it returns is ours: the gate counts
+// with it.
 func access(t tool.Tool, c *tool.Call) (a tool.Access) {
 	ac, ok := t.(tool.Accessor)
 	if !ok {
@@ -101,137 +125,38 @@ func access(t tool.Tool, c *tool.Call) (a tool.Access) {
 			a = tool.Access{Outside: true}
 		}
 	}()
-	return ac.Access(c)
+	a = ac.Access(c)
+	a.Reads, a.Writes = slices.Clone(a.Reads), slices.Clone(a.Writes)
+	return a
 }
 
-// carry takes an admitted call from its hooks to its result.
+// carry takes an admitted call from its hooks to its result. Its slot and its
+// paths are its own until everything about it is done, since a hook or a
+// finalizer may still work on the same file.
 func (rt *Runtime) carry(ctx context.Context, j *job) tool.Result {
 	rt.permit(ctx, j)
 	if j.result == nil {
 		if err := rt.gate.enter(ctx, &j.ticket); err != nil {
-			j.fail(tool.Fail(tool.CodeAbortedBefore, "%s was cancelled before it was started", j.call.Name))
+			j.aborted()
 		} else {
 			rt.body(ctx, j)
 		}
 	}
+	r := rt.settle(ctx, j)
 	if !j.abandoned {
 		rt.gate.leave(&j.ticket)
 	}
-	return rt.settle(ctx, j)
-}
-
-// permit asks hooks, rules, the person and the guards, in this order.
-func (rt *Runtime) permit(ctx context.Context, j *job) {
-	hooked := rt.hooksBefore(ctx, j)
-	if j.result != nil {
-		return
-	}
-	verdict := Verdict{Decision: Allow}
-	if rt.opt.Policy != nil {
-		verdict = rt.opt.Policy.Decide(ctx, j.request())
-	}
-	verdict = combine(verdict, hooked)
-	switch {
-	case ctx.Err() != nil:
-		j.fail(tool.Fail(tool.CodeAbortedBefore, "%s was cancelled before it was started", j.call.Name))
-	case verdict.Decision == Deny:
-		j.fail(tool.Fail(tool.CodeDenied, "%s was denied: %s%s", j.call.Name, verdict.Reason, suggest(verdict)))
-	case verdict.Decision == Ask:
-		rt.ask(ctx, j, verdict)
-	}
-	for _, g := range rt.opt.Guards {
-		if j.result != nil {
-			return
-		}
-		if why := g(ctx, j.request()); why != "" {
-			j.fail(tool.Fail(tool.CodeDenied, "%s was denied: %s", j.call.Name, why))
-		}
-	}
-}
-
-// combine lets a hook's allow skip the question, never a deny; a hook's ask or
-// deny is stricter than an allow (ruling 11).
-func combine(rule, hook Verdict) Verdict {
-	switch {
-	case rule.Decision == Deny || hook.Decision == Abstain:
-		return rule
-	case hook.Decision == Deny || hook.Decision == Allow:
-		return hook
-	case rule.Decision == Ask:
-		return rule
-	}
-	return hook
-}
-
-func suggest(v Verdict) string {
-	if v.Suggestion == "" {
-		return ""
-	}
-	return ". " + v.Suggestion
-}
-
-func (rt *Runtime) ask(ctx context.Context, j *job, v Verdict) {
-	if rt.opt.Approver == nil {
-		j.fail(tool.Fail(tool.CodeDenied, "%s needs approval and nobody can be asked: %s%s", j.call.Name, v.Reason, suggest(v)))
-		j.result.Unasked = true
-		return
-	}
-	rt.observe(Event{Kind: Waiting, Call: j.traced()})
-	answer, err := rt.opt.Approver.Approve(ctx, &Question{Request: *j.request(), Verdict: v})
-	switch {
-	case ctx.Err() != nil:
-		j.fail(tool.Fail(tool.CodeAbortedBefore, "%s was cancelled before it was started", j.call.Name))
-	case err != nil:
-		j.fail(tool.Fail(tool.CodeDenied, "%s was denied: asking for approval failed: %v", j.call.Name, err))
-	case !answer.Allow && answer.Reason != "":
-		j.fail(tool.Fail(tool.CodeDenied, "%s was denied by the user, who says: %s", j.call.Name, answer.Reason))
-	case !answer.Allow:
-		j.fail(tool.Fail(tool.CodeDenied, "%s was denied by the user", j.call.Name))
-	}
-}
-
-// hooksBefore runs the hooks. The strictest verdict wins; rewritten arguments
-// are validated again and shown to the hooks that follow.
-func (rt *Runtime) hooksBefore(ctx context.Context, j *job) Verdict {
-	var strictest Verdict
-	for _, h := range rt.opt.Hooks {
-		v, err := h.Before(ctx, j.request())
-		if ctx.Err() != nil {
-			j.fail(tool.Fail(tool.CodeAbortedBefore, "%s was cancelled before it was started", j.call.Name))
-			return strictest
-		}
-		if err != nil {
-			v = HookVerdict{Verdict: Verdict{Decision: Deny, Reason: fmt.Sprintf("a hook failed: %v", err)}}
-		}
-		if v.Args != nil {
-			if rt.rewrite(j, v.Args); j.result != nil {
-				return strictest
-			}
-		}
-		if v.Decision > strictest.Decision {
-			strictest = v.Verdict
-		}
-	}
-	return strictest
-}
-
-func (rt *Runtime) rewrite(j *job, args json.RawMessage) {
-	parsed, err := schema.Parse(args)
-	if err != nil {
-		j.fail(tool.Fail(tool.CodeInvalidArgs, "a hook rewrote the arguments of %s to something that is not usable JSON: %v", j.call.Name, err))
-		return
-	}
-	j.call.Args = parsed
-	if j.validate(); j.result != nil {
-		return
-	}
-	rt.gate.move(&j.ticket, access(j.entry.Tool(), &j.call))
+	return r
 }
 
 // body runs the tool, if the call may still run.
 func (rt *Runtime) body(ctx context.Context, j *job) {
-	now, refusal := j.view().Resolve(&j.call, j.nested)
+	v := j.view()
+	now, refusal := j.resolve(v)
 	switch {
+	case ctx.Err() != nil: // it came together with the permission to start
+		j.aborted()
+		return
 	case refusal != nil: // the mode or the scope changed on the way
 		j.result = refusal
 		return
@@ -239,20 +164,31 @@ func (rt *Runtime) body(ctx context.Context, j *job) {
 		j.fail(tool.Fail(tool.CodeStale, "the definition of %s changed while the call was waiting, so it was not run; look at the tool again and repeat the call", j.call.Name))
 		return
 	}
+	j.entry = now // the same definition, and the tool that stands behind it now
 	j.ran = true
-	rt.observe(Event{Kind: Running, Call: j.traced()})
+	rt.observe(j, Event{Kind: Running})
 	done := make(chan tool.Result, 1)
 	go func() {
-		r := rt.invoke(ctx, j)
-		done <- r
+		r := tool.Fail(tool.CodeFailed, "%s failed: it ended without a result", j.call.Name)
+		defer func() { done <- r }() // also when the body calls runtime.Goexit
+		r = rt.invoke(ctx, j, v)
 	}()
 	select {
 	case r := <-done:
 		j.result = &r
-		return
 	case <-ctx.Done():
+		rt.outlast(j, done)
 	}
-	timer := time.NewTimer(rt.opt.Grace)
+}
+
+// outlast waits for a cancelled body to end, but not for ever. A gateway has
+// twice as long, since it ends only after the calls that it made.
+func (rt *Runtime) outlast(j *job, done <-chan tool.Result) {
+	grace := rt.opt.Grace
+	if j.gateway() {
+		grace *= 2
+	}
+	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case r := <-done:
@@ -265,20 +201,22 @@ func (rt *Runtime) body(ctx context.Context, j *job) {
 			<-done
 			rt.gate.leave(&j.ticket)
 		}()
-		j.fail(tool.Fail(tool.CodeAborted, "%s was cancelled but did not stop within %v and was given up on; what it still does is not known", j.call.Name, rt.opt.Grace))
+		j.fail(tool.Fail(tool.CodeAborted, "%s was cancelled but did not stop within %v and was given up on; what it still does is not known", j.call.Name, grace))
 	}
 }
 
-func (rt *Runtime) invoke(ctx context.Context, j *job) (r tool.Result) {
+func (j *job) gateway() bool { return j.entry.Spec().Class == tool.Gateway }
+
+func (rt *Runtime) invoke(ctx context.Context, j *job, v *tool.View) (r tool.Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			r = tool.Fail(tool.CodeFailed, "%s failed: %v", j.call.Name, p)
 		}
 	}()
-	inv := &tool.Invocation{Call: j.traced(), View: j.view(), Progress: func(p msg.Part) {
-		rt.observe(Event{Kind: Progress, Call: j.traced(), Part: p})
+	inv := &tool.Invocation{Call: j.traced(), View: v, Progress: func(p msg.Part) {
+		rt.observe(j, Event{Kind: Progress, Part: p})
 	}}
-	if j.entry.Spec().Class == tool.Gateway || j.call.Name == tool.ExecName {
+	if j.gateway() {
 		return rt.gateway(ctx, j, inv)
 	}
 	res, err := j.entry.Tool().Run(ctx, inv)
@@ -286,12 +224,15 @@ func (rt *Runtime) invoke(ctx context.Context, j *job) (r tool.Result) {
 }
 
 func outcome(ctx context.Context, j *job, r tool.Result, err error) tool.Result {
-	if err == nil {
+	switch {
+	case err == nil:
 		return r
-	}
-	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		r := tool.Fail(tool.CodeAborted, "%s was cancelled while it ran", j.call.Name)
-		return r
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return tool.Fail(tool.CodeAborted, "%s was cancelled while it ran", j.call.Name)
+	case ctx.Err() != nil: // what else went wrong went wrong because of that, or does not matter any more
+		return tool.Fail(tool.CodeAborted, "%s was cancelled while it ran: %v", j.call.Name, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return tool.Fail(tool.CodeTimeout, "%s ran out of time: %v", j.call.Name, err)
 	}
 	return tool.Fail(tool.CodeFailed, "%s failed: %v", j.call.Name, err)
 }
@@ -300,29 +241,31 @@ func outcome(ctx context.Context, j *job, r tool.Result, err error) tool.Result 
 // every call that it made has been cancelled and has settled.
 func (rt *Runtime) gateway(ctx context.Context, j *job, inv *tool.Invocation) tool.Result {
 	ctx, cancel := context.WithCancel(ctx)
-	token, p := rt.mint(j)
+	p := rt.mint(j)
 	var dispatched waiter
 	defer func() {
 		cancel()
-		rt.revoke(token)
+		rt.revoke(p)
 		dispatched.wait()
 	}()
-	inv.Dispatch = func(ctx2 context.Context, calls []tool.Call) <-chan tool.Settled {
-		for i := range calls {
-			calls[i].Parent, calls[i].ID = token, ""
-		}
-		both, stop := context.WithCancel(ctx2)
+	inv.Dispatch = func(given context.Context, calls []tool.Call) <-chan tool.Settled {
+		both, stop := context.WithCancel(given)
 		unhook := context.AfterFunc(ctx, stop)
-		in := rt.Start(both, p.view, calls)
+		if ctx.Err() != nil {
+			stop() // now, and not when AfterFunc gets round to it
+		}
 		out := make(chan tool.Settled, len(calls))
-		dispatched.run(func() {
+		release := dispatched.hold() // before it starts, so that none is missed
+		in := rt.start(both, p.view, p, p.sign(calls))
+		go func() {
+			defer release()
 			defer stop()
 			defer unhook()
 			defer close(out)
 			for s := range in {
 				out <- s
 			}
-		})
+		}()
 		return out
 	}
 	r, err := j.entry.Tool().Run(ctx, inv)
@@ -333,25 +276,62 @@ func (rt *Runtime) gateway(ctx context.Context, j *job, inv *tool.Invocation) to
 // observers. It runs once for every call that was ever submitted.
 func (rt *Runtime) settle(ctx context.Context, j *job) tool.Result {
 	r := j.result
-	if r.Status == "" {
-		r.Status = tool.Success
-	}
-	after := context.WithoutCancel(ctx)
-	if j.ran {
-		for _, h := range rt.opt.Hooks {
-			if err := h.After(after, j.request(), r); err != nil {
-				r.Parts = append(r.Parts, msg.TextPart(fmt.Sprintf("[a hook after %s failed: %v]", j.call.Name, err)))
-			}
+	r.Parts = slices.Clip(r.Parts) // what is added is not added to a slice of the tool's
+	complete(r)
+	f, final := j.finalizer()
+	if j.ran && len(rt.opt.Hooks) > 0 || final {
+		after, stop := lingering(ctx, rt.opt.Grace)
+		defer stop()
+		if j.ran {
+			rt.hooksAfter(after, j, r)
 		}
-	}
-	if f, ok := j.finalizer(); ok {
-		finalize(after, f, j, r)
+		if final {
+			finalize(after, f, j, r)
+		}
+		complete(r)
 	}
 	r.CallID, r.Name = j.call.ID, j.call.Name
 	r.Notes = j.notes
 	rt.budget(j, r)
-	rt.observe(Event{Kind: Settled, Call: j.traced(), Result: r})
+	rt.observe(j, Event{Kind: Settled, Result: r})
 	return *r
+}
+
+// complete gives a result that somebody else wrote a status and a code that
+// programs know.
+func complete(r *tool.Result) {
+	switch r.Status {
+	case "", tool.Success:
+		r.Status, r.Code = tool.Success, ""
+		return
+	case tool.Failed, tool.Denied, tool.Cancelled:
+	default:
+		r.Status = tool.Failed
+	}
+	if r.Code == "" {
+		r.Code = map[tool.Status]string{
+			tool.Failed: tool.CodeFailed, tool.Denied: tool.CodeDenied, tool.Cancelled: tool.CodeAborted,
+		}[r.Status]
+	}
+}
+
+// lingering returns a context for what has to be done after the body, cancelled
+// or not: it ends only a while after ctx does.
+func lingering(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	after, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-after.Done():
+		}
+	})
+	return after, func() {
+		unhook()
+		cancel()
+	}
 }
 
 func (j *job) finalizer() (tool.Finalizer, bool) {

@@ -2,7 +2,7 @@ package sched
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -25,7 +25,8 @@ type Runtime struct {
 
 // A program is one running exec as the executor knows it.
 type program struct {
-	id    string // of the exec call
+	token *tool.Parent // never leaves the executor
+	id    string       // of the exec call
 	view  func() *tool.View
 	group *group
 	calls int // dispatched so far; guarded by Runtime.mu
@@ -57,17 +58,30 @@ const maxNestedBytes = 16 << 20
 // caller may walk away; what it started is then bounded by ctx alone.
 //
 // view gives the current view of the agent that calls. It is asked when a call
-// is submitted and again just before its body. A call that carries a Parent is
-// judged by the view of the exec that the token was minted for.
+// is submitted and again just before its body.
+//
+// The calls are a model's. A call that carries a Parent is refused, whatever
+// token that is: only the Dispatch of the Invocation that a token was minted
+// for makes calls in its name.
 //
 // Every call gets exactly one result. A call without an ID is given one.
 func (rt *Runtime) Start(ctx context.Context, view func() *tool.View, calls []tool.Call) <-chan tool.Settled {
+	return rt.start(ctx, view, nil, calls)
+}
+
+// start is Start, for the calls of a model or, when by is not nil, of a program.
+func (rt *Runtime) start(ctx context.Context, view func() *tool.View, by *program, calls []tool.Call) <-chan tool.Settled {
 	out := make(chan tool.Settled, len(calls))
-	turn := &group{inOrder: true}
+	var turn *group
+	if by != nil {
+		turn = by.group
+	} else {
+		turn = &group{inOrder: true}
+	}
 	var running sync.WaitGroup
 	jobs := make([]*job, len(calls))
 	for i := range calls { // in submission order: places in the queues are taken here
-		jobs[i] = rt.submit(ctx, view, turn, calls[i])
+		jobs[i] = rt.submit(ctx, view, turn, by, calls[i])
 	}
 	for i, j := range jobs {
 		if j.result != nil { // refused already
@@ -93,76 +107,94 @@ func (rt *Runtime) Run(ctx context.Context, view func() *tool.View, calls []tool
 }
 
 // mint issues the token of an exec call that is about to run.
-func (rt *Runtime) mint(j *job) (*tool.Parent, *program) {
-	p := &program{id: j.call.ID, view: j.view, group: &group{}}
-	token := new(tool.Parent)
+func (rt *Runtime) mint(j *job) *program {
+	p := &program{token: new(tool.Parent), id: j.call.ID, view: j.view, group: &group{}}
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	rt.tokens[token] = p
-	return token, p
+	rt.tokens[p.token] = p
+	return p
 }
 
-// revoke ends a token's validity.
-func (rt *Runtime) revoke(token *tool.Parent) {
+// revoke ends the validity of its token.
+func (rt *Runtime) revoke(p *program) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	delete(rt.tokens, token)
+	delete(rt.tokens, p.token)
 }
 
-// origin finds out who makes a call, by its token alone, and completes the
-// call's trace. It returns the program, or nil when a model calls.
-func (rt *Runtime) origin(c *tool.Call) (*program, *tool.Result) {
+// sign returns the calls with the program's token, but for those that bring
+// one of their own. The tool that dispatches them does not get to see it.
+func (p *program) sign(calls []tool.Call) []tool.Call {
+	signed := slices.Clone(calls)
+	for i := range signed {
+		signed[i].ID = "" // nested ids begin with their parent's
+		if signed[i].Parent == nil {
+			signed[i].Parent = p.token
+		}
+	}
+	return signed
+}
+
+// origin completes a call's trace and takes its token away: authority ends
+// here. It refuses a call whose token is not that of the program on whose
+// behalf it came, or whose program does not run any more.
+func (rt *Runtime) origin(c *tool.Call, by *program) *tool.Result {
+	token := c.Parent
+	c.Parent = nil
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	if c.Parent == nil {
+	valid := token == nil
+	if by == nil {
 		c.Source = tool.FromModel
 		if c.ID == "" {
 			rt.nextID++
 			c.ID = "call_" + strconv.Itoa(rt.nextID)
 		}
-		return nil, nil
+	} else {
+		by.calls++
+		c.Source, c.ParentID, c.ID = tool.FromProgram, by.id, by.id+"/"+strconv.Itoa(by.calls)
+		valid = token == by.token && rt.tokens[token] == by
 	}
-	c.Source = tool.FromProgram
-	p := rt.tokens[c.Parent]
-	if p == nil {
-		r := tool.Fail(tool.CodeInvalidParent, "%s was called in the name of an exec that is not running", c.Name)
-		return nil, &r
+	if valid {
+		return nil
 	}
-	p.calls++
-	if c.ID == "" {
-		c.ID = fmt.Sprintf("%s/%d", p.id, p.calls)
-	}
-	c.ParentID = p.id
-	return p, nil
+	r := tool.Fail(tool.CodeInvalidParent, "%s was called in the name of an exec that is not running, or not this one", c.Name)
+	return &r
 }
 
-func (rt *Runtime) observe(e Event) {
+// observe reports what happens to a call, until it has settled.
+func (rt *Runtime) observe(j *job, e Event) {
 	if rt.opt.Observe == nil {
 		return
 	}
+	e.Call = j.traced()
 	rt.observing.Lock()
 	defer rt.observing.Unlock()
+	if j.settled {
+		return // a tool that was given up on, or kept its Progress
+	}
+	j.settled = e.Kind == Settled
 	e.Time = time.Now()
 	rt.opt.Observe(e)
 }
 
-// waiter waits for goroutines that may be started until the wait begins.
+// waiter waits for what was held before the wait began.
 type waiter struct {
 	mu     sync.Mutex
 	closed bool
 	wg     sync.WaitGroup
 }
 
-// run starts f. After wait has begun nobody waits for it any more: it then
-// only hands out refusals.
-func (w *waiter) run(f func()) {
+// hold makes wait wait until release is called. After wait has begun it does
+// nothing: what comes then is refused anyway.
+func (w *waiter) hold() (release func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		go f()
-		return
+		return func() {}
 	}
-	w.wg.Go(f)
+	w.wg.Add(1)
+	return w.wg.Done
 }
 
 func (w *waiter) wait() {

@@ -1,0 +1,200 @@
+package sched
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"capstan/internal/msg"
+	"capstan/internal/schema"
+	"capstan/internal/tool"
+)
+
+// permit asks hooks, rules, the person and the guards, in this order. Whoever
+// of them fails has denied the call.
+func (rt *Runtime) permit(ctx context.Context, j *job) {
+	hooked := rt.hooksBefore(ctx, j)
+	if j.result != nil {
+		return
+	}
+	verdict := hooked
+	if hooked.Decision < Deny {
+		verdict = combine(rt.decide(ctx, j), hooked)
+	}
+	switch {
+	case ctx.Err() != nil:
+		j.aborted()
+	case verdict.Decision >= Deny:
+		j.deny("%s was denied%s%s", because(verdict.Reason), suggest(verdict))
+	case verdict.Decision == Ask:
+		rt.ask(ctx, j, verdict)
+	}
+	for _, g := range rt.opt.Guards {
+		if j.result != nil {
+			return
+		}
+		if why := guard(ctx, g, j); why != "" {
+			j.deny("%s was denied: %s", why)
+		}
+	}
+}
+
+func (j *job) deny(format string, a ...any) {
+	j.fail(tool.Fail(tool.CodeDenied, format, append([]any{j.call.Name}, a...)...))
+}
+
+// decide asks the policy. One that has no opinion has not allowed anything.
+func (rt *Runtime) decide(ctx context.Context, j *job) (v Verdict) {
+	if rt.opt.Policy == nil {
+		return Verdict{Decision: Allow}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			v = Verdict{Decision: Deny, Reason: fmt.Sprintf("the rules failed: %v", p)}
+		}
+	}()
+	if v = rt.opt.Policy.Decide(ctx, j.request()); v.Decision <= Abstain {
+		v.Decision = Ask
+	}
+	return v
+}
+
+// combine lets a hook's allow skip the question, never a deny; a hook's ask or
+// deny is stricter than an allow (ruling 11).
+func combine(rule, hook Verdict) Verdict {
+	switch {
+	case rule.Decision >= Deny || hook.Decision <= Abstain:
+		return rule
+	case hook.Decision >= Deny || hook.Decision == Allow:
+		return hook
+	case rule.Decision == Ask:
+		return rule
+	}
+	return hook
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+func suggest(v Verdict) string {
+	if v.Suggestion == "" {
+		return ""
+	}
+	return ". " + v.Suggestion
+}
+
+func (rt *Runtime) ask(ctx context.Context, j *job, v Verdict) {
+	if rt.opt.Approver == nil {
+		j.deny("%s needs approval and nobody can be asked%s%s", because(v.Reason), suggest(v))
+		j.result.Unasked = true
+		return
+	}
+	rt.observe(j, Event{Kind: Waiting})
+	answer, err := rt.answer(ctx, &Question{Request: *j.request(), Verdict: v})
+	switch {
+	case ctx.Err() != nil:
+		j.aborted()
+	case err != nil:
+		j.deny("%s was denied: asking for approval failed: %v", err)
+	case !answer.Allow:
+		said := ""
+		if answer.Reason != "" {
+			said = ", who says: " + answer.Reason
+		}
+		j.deny("%s was denied by the user%s", said)
+	}
+}
+
+func (rt *Runtime) answer(ctx context.Context, q *Question) (a Answer, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	return rt.opt.Approver.Approve(ctx, q)
+}
+
+func guard(ctx context.Context, g Guard, j *job) (why string) {
+	defer func() {
+		if p := recover(); p != nil {
+			why = fmt.Sprintf("a guard failed: %v", p)
+		}
+	}()
+	return g(ctx, j.request())
+}
+
+// hooksBefore runs the hooks up to the first that denies. The strictest verdict
+// wins; rewritten arguments are validated again and shown to the hooks that
+// follow.
+func (rt *Runtime) hooksBefore(ctx context.Context, j *job) Verdict {
+	var strictest Verdict
+	for _, h := range rt.opt.Hooks {
+		v, err := before(ctx, h, j)
+		if ctx.Err() != nil {
+			j.aborted()
+			return strictest
+		}
+		if err != nil {
+			v = HookVerdict{Verdict: Verdict{Decision: Deny, Reason: fmt.Sprintf("a hook failed: %v", err)}}
+		}
+		if v.Decision > strictest.Decision {
+			strictest = v.Verdict
+		}
+		if strictest.Decision >= Deny {
+			return strictest
+		}
+		if v.Args != nil {
+			if rt.rewrite(j, v.Args); j.result != nil {
+				return strictest
+			}
+		}
+	}
+	return strictest
+}
+
+func before(ctx context.Context, h Hook, j *job) (v HookVerdict, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	return h.Before(ctx, j.request())
+}
+
+// rewrite takes a hook's arguments in place of the caller's.
+func (rt *Runtime) rewrite(j *job, args json.RawMessage) {
+	parsed, err := schema.Parse(args)
+	if err != nil {
+		j.fail(tool.Fail(tool.CodeInvalidArgs, "%s was not run: a hook rewrote its arguments to what is not usable JSON: %v", j.call.Name, err))
+		return
+	}
+	was := j.call.Args
+	j.call.Args = parsed
+	if j.result = j.validate("%s was not run, since a hook rewrote its arguments to what is not valid: %v"); j.result != nil {
+		j.call.Args = was // the caller's own go into the record
+		return
+	}
+	rt.gate.move(&j.ticket, access(j.entry.Tool(), j.traced()))
+}
+
+func (rt *Runtime) hooksAfter(ctx context.Context, j *job, r *tool.Result) {
+	for _, h := range rt.opt.Hooks {
+		if err := after(ctx, h, j, r); err != nil {
+			r.Parts = append(slices.Clip(r.Parts), msg.TextPart(fmt.Sprintf("[a hook after %s failed: %v]", j.call.Name, err)))
+		}
+	}
+}
+
+func after(ctx context.Context, h Hook, j *job, r *tool.Result) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	return h.After(ctx, j.request(), r)
+}
