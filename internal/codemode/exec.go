@@ -1,0 +1,181 @@
+// Package codemode is Code Mode: the exec tool, whose argument is a program
+// that calls the other tools, and the text that tells a model about it. A call
+// that a program makes is an ordinary call: exec maps its JavaScript name to
+// the tool's name and hands it to the executor that runs exec itself. What may
+// be called is not decided here (package tool) and neither is what is allowed
+// (package sched).
+package codemode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"capstan/internal/msg"
+	"capstan/internal/sandbox"
+	"capstan/internal/tool"
+)
+
+// Options configure Exec.
+type Options struct {
+	Runner sandbox.Runner
+	Limits sandbox.Limits // zero: the defaults
+	// Servers are the names of the configured MCP servers, for the
+	// description: it names them whatever they answer.
+	Servers []string
+	// Jobs returns a line for each background job that calls below the given
+	// call id started and that still runs (ruling 9). Nil: there are no jobs.
+	Jobs func(callID string) []string
+}
+
+// Exec is the tool that runs programs. It keeps nothing between two calls
+// (S0-022 to S0-029).
+type Exec struct {
+	opt  Options
+	spec tool.Spec
+	docs docs
+}
+
+// NewExec returns the exec tool.
+func NewExec(o Options) *Exec {
+	return &Exec{opt: o, spec: tool.Spec{
+		Name:   tool.ExecName,
+		Title:  "Exec",
+		Class:  tool.Gateway,
+		Effect: tool.EffectNone, // each of its calls is judged by itself
+		Waits:  true,
+		Input: json.RawMessage(`{"type":"object","properties":{` +
+			`"source":{"type":"string","description":"The program."},` +
+			`"description":{"type":"string","description":"What it does, in a few words, for the user."}},` +
+			`"required":["source"],"additionalProperties":false}`),
+	}}
+}
+
+// Spec implements tool.Tool.
+func (x *Exec) Spec() *tool.Spec { return &x.spec }
+
+// Outcome is how a program ended, for surfaces. It is the Display of exec's
+// result.
+type Outcome struct {
+	Err    *sandbox.Error // nil when it finished
+	Source string         // the program that ran, which Err's position refers to
+	Usage  sandbox.Usage
+	// Printed is how many of the result's parts, from the first, the program
+	// printed. What follows them is about the program.
+	Printed int
+	Notes   []string // what follows them, less the error
+	// Denied says that the program failed for a denial that nobody could be
+	// asked about, and that it did not catch.
+	Denied bool
+}
+
+// Run implements tool.Tool. What the program printed is in the result whether
+// it finished or not. A program that fails is a PROGRAM_ERROR.
+func (x *Exec) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, error) {
+	var args struct{ Source string }
+	if err := json.Unmarshal(inv.Call.Args, &args); err != nil {
+		return tool.Fail(tool.CodeInvalidArgs, "reading the arguments of exec: %v", err), nil
+	}
+	h := &host{inv: inv, docs: &x.docs}
+	out := &Outcome{}
+	err := x.runForgiving(ctx, args.Source, h, out)
+	h.replies.Wait() // nothing of this call outlives it
+	if err != nil && ctx.Err() != nil {
+		return x.cancelled(h), nil
+	}
+	var fault *sandbox.Error
+	if err != nil && !errors.As(err, &fault) {
+		fault = &sandbox.Error{Kind: sandbox.KindStartup, Name: "Error", Message: err.Error()}
+	}
+	out.Err = fault
+	out.Denied = fault != nil && h.unasked(fault.CallID)
+	return x.result(h, out), nil
+}
+
+// runForgiving runs the source. What does not parse as JavaScript, and so has
+// not run, is tried again without its types.
+func (x *Exec) runForgiving(ctx context.Context, source string, h *host, out *Outcome) error {
+	var first *sandbox.Error
+	for _, read := range readings(source) {
+		p, ok := read()
+		if !ok {
+			continue
+		}
+		usage, err := x.opt.Runner.Run(ctx, sandbox.Program{Source: p.source, Names: h.names(), Limits: x.opt.Limits}, h)
+		out.Usage, out.Source = usage, source
+		fault, ok := errors.AsType[*sandbox.Error](err)
+		if !ok {
+			return err
+		}
+		p.restore(fault)
+		if fault.Kind != sandbox.KindSyntax {
+			return fault
+		}
+		if first == nil {
+			first = fault
+		}
+	}
+	bare, _ := unfence(source)
+	explainSyntax(bare, first)
+	return first
+}
+
+func (x *Exec) cancelled(h *host) tool.Result {
+	r := tool.Fail(tool.CodeAborted, "the program was cancelled")
+	r.Parts = append(h.parts(), r.Parts...)
+	return r
+}
+
+// result is what the model reads: what was printed, then what has to be known
+// about how it ended.
+func (x *Exec) result(h *host, out *Outcome) tool.Result {
+	r := tool.Result{Status: tool.Success, Parts: h.parts(), Display: out}
+	out.Printed = len(r.Parts)
+	out.Notes = x.notes(h, out)
+	after := out.Notes
+	if out.Err != nil {
+		r.Status, r.Code = tool.Failed, tool.CodeProgramError
+		after = append([]string{ErrorText(out.Err, out.Source)}, after...)
+	}
+	if len(after) > 0 {
+		r.Parts = append(r.Parts, msg.TextPart(strings.Join(after, "\n")))
+	}
+	return r
+}
+
+// notes are what the author has to know beside the output and the error.
+func (x *Exec) notes(h *host, out *Outcome) []string {
+	var notes []string
+	if done := h.changed(); done != "" && out.Err != nil {
+		notes = append(notes, "[Done before the error, and not undone: "+done+".]")
+	}
+	if out.Err == nil && out.Printed == 0 {
+		notes = append(notes, "[The program finished and printed nothing. Print with text(value), or return a value.]")
+	}
+	if n := out.Usage.UnawaitedCount; n > 0 {
+		notes = append(notes, unawaited(h, out.Usage.Unawaited, n))
+	}
+	if x.opt.Jobs != nil {
+		if jobs := x.opt.Jobs(h.inv.Call.ID); len(jobs) > 0 {
+			notes = append(notes, "[Still running in the background: "+strings.Join(jobs, "; ")+".]")
+		}
+	}
+	return notes
+}
+
+// unawaited names the calls that ended with the program because nothing waited
+// for them (S0-147).
+func unawaited(h *host, calls []sandbox.Unawaited, n int) string {
+	const most = 5
+	var names []string
+	for _, c := range calls[:min(most, len(calls))] {
+		names = append(names, h.canonical(c.Name))
+	}
+	list := strings.Join(names, ", ")
+	if n > len(names) {
+		list += ", …"
+	}
+	return fmt.Sprintf("[%d call(s) were not awaited and have been cancelled: %s. Put await in front of them, or await Promise.all([…]).]", n, list)
+}

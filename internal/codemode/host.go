@@ -1,0 +1,200 @@
+package codemode
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"capstan/internal/msg"
+	"capstan/internal/sandbox"
+	"capstan/internal/tool"
+)
+
+// host is what a running program reaches outside of its sandbox: nothing but
+// the executor's Dispatch.
+type host struct {
+	inv     *tool.Invocation
+	docs    *docs
+	replies sync.WaitGroup
+
+	mu      sync.Mutex
+	out     []msg.Part
+	line    strings.Builder // text not yet in out
+	printed bool            // line holds a line, even an empty one
+	done    map[string]int  // calls that may have changed something, by name
+	nobody  map[string]bool // ids of calls denied because nobody could be asked
+}
+
+// names are the properties of `tools`.
+func (h *host) names() []string { return h.docs.of(h.inv.View).names }
+
+// AllTools implements sandbox.Host.
+func (h *host) AllTools() []byte { return h.docs.of(h.inv.View).allTools() }
+
+// canonical is the tool's name behind a property of `tools`. A name that is
+// none stays as it is: the executor refuses it, with its nearest neighbours.
+func (h *host) canonical(js string) string {
+	if name, ok := h.inv.View.Canonical(js); ok {
+		return name
+	}
+	return js
+}
+
+// Call implements sandbox.Host: one batch of calls to the executor.
+func (h *host) Call(ctx context.Context, batch []sandbox.Call, reply func(int, sandbox.Reply)) {
+	calls := make([]tool.Call, len(batch))
+	for i, c := range batch {
+		calls[i] = tool.Call{Name: h.canonical(c.Name), Args: c.Args}
+	}
+	results := h.inv.Dispatch(ctx, calls)
+	h.replies.Go(func() {
+		for s := range results {
+			h.note(&s.Result)
+			reply(s.Index, toReply(&s.Result))
+		}
+	})
+}
+
+// note keeps what the outer result has to say about a nested one.
+func (h *host) note(r *tool.Result) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r.Unasked {
+		if h.nobody == nil {
+			h.nobody = map[string]bool{}
+		}
+		h.nobody[r.CallID] = true
+	}
+	e := h.inv.View.Visible(r.Name)
+	if r.Status != tool.Success || e == nil || e.Spec().Effect == tool.EffectRead || e.Spec().Effect == tool.EffectNone {
+		return
+	}
+	if h.done == nil {
+		h.done = map[string]int{}
+	}
+	h.done[r.Name]++
+}
+
+func (h *host) unasked(callID string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return callID != "" && h.nobody[callID]
+}
+
+// changed lists the calls that may have changed something.
+func (h *host) changed() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var list []string
+	for name, n := range h.done {
+		if n > 1 {
+			name = fmt.Sprintf("%s (%d times)", name, n)
+		}
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// Output implements sandbox.Host. Each printed text is a line of its own.
+func (h *host) Output(o sandbox.Output) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if o.Kind == sandbox.Text {
+		if h.printed {
+			h.line.WriteByte('\n')
+		}
+		h.printed = true
+		h.line.Write(o.Data)
+		return
+	}
+	h.flush()
+	h.out = append(h.out, msg.Part{Kind: msg.Kind(o.Kind), MIMEType: o.MIMEType, Data: slices.Clone(o.Data)})
+}
+
+func (h *host) flush() {
+	if h.printed {
+		h.out = append(h.out, msg.TextPart(h.line.String()))
+		h.line.Reset()
+		h.printed = false
+	}
+}
+
+// parts is what the program printed, in order.
+func (h *host) parts() []msg.Part {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.flush()
+	return h.out
+}
+
+// value is a nested result as the program sees it, without the text, which
+// travels beside it (S0-101 to S0-106).
+type value struct {
+	CallID    string          `json:"callId"`
+	Name      string          `json:"name"`
+	Status    tool.Status     `json:"status"`
+	Data      json.RawMessage `json:"structuredContent,omitempty"`
+	Content   []block         `json:"content,omitempty"`
+	Truncated bool            `json:"truncated,omitempty"`
+	File      string          `json:"file,omitempty"`
+	Notes     []string        `json:"notes,omitempty"`
+}
+
+// block is a content block in MCP's spelling.
+type block struct {
+	Type     string    `json:"type"`
+	Text     string    `json:"text,omitempty"`
+	MIMEType string    `json:"mimeType,omitempty"`
+	Data     []byte    `json:"data,omitempty"`
+	URI      string    `json:"uri,omitempty"`
+	Name     string    `json:"name,omitempty"`
+	Resource *resource `json:"resource,omitempty"`
+}
+
+type resource struct {
+	URI      string `json:"uri"`
+	MIMEType string `json:"mimeType,omitempty"`
+	Blob     []byte `json:"blob,omitempty"`
+}
+
+// failure is what a ToolCallError is made of (S0-107, S0-108).
+type failure struct {
+	Message string `json:"message"`
+	Tool    string `json:"tool"`
+	CallID  string `json:"callId"`
+	Code    string `json:"code"`
+}
+
+func toReply(r *tool.Result) sandbox.Reply {
+	if r.Status != tool.Success {
+		b, _ := json.Marshal(failure{r.Text(), r.Name, r.CallID, r.Code})
+		return sandbox.Reply{Value: b}
+	}
+	v := value{CallID: r.CallID, Name: r.Name, Status: r.Status, Data: r.Data,
+		Truncated: r.Truncated, File: r.File, Notes: r.Notes}
+	if len(r.Parts) != 1 || r.Parts[0].Kind != msg.Text { // one text is made into a block over there
+		for _, p := range r.Parts {
+			v.Content = append(v.Content, toBlock(p))
+		}
+	}
+	b, err := json.Marshal(v)
+	if err != nil { // structured content that is not JSON
+		b, _ = json.Marshal(failure{fmt.Sprintf("the result of %s cannot be passed on: %v", r.Name, err), r.Name, r.CallID, tool.CodeFailed})
+		return sandbox.Reply{Value: b}
+	}
+	return sandbox.Reply{OK: true, Value: b, Text: r.Text()}
+}
+
+func toBlock(p msg.Part) block {
+	switch p.Kind {
+	case msg.File:
+		return block{Type: "resource", Resource: &resource{URI: p.URI, MIMEType: p.MIMEType, Blob: p.Data}}
+	case msg.Link:
+		return block{Type: "resource_link", URI: p.URI, Name: p.Name, MIMEType: p.MIMEType}
+	}
+	return block{Type: string(p.Kind), Text: p.Text, MIMEType: p.MIMEType, Data: p.Data}
+}
