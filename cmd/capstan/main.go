@@ -1,6 +1,85 @@
-// Command capstan is a code-mode agent runtime.
+// Command capstan is a code-mode agent runtime. This package holds the command
+// line only: flags, what goes to stdout and stderr, and exit codes. Package app
+// puts the parts together.
 package main
 
-import _ "capstan/internal/sandbox/quickjs" // its child takes the process over in init
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 
-func main() {}
+	"github.com/spf13/cobra"
+)
+
+// The exit codes (docs/cli.md).
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitUnasked     = 3
+	exitInterrupted = 130
+)
+
+// exitError ends the process with a code. Its text, when it has one, has not
+// been printed yet.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func usage(format string, a ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, a...)}
+}
+
+func failed(err error) error { return &exitError{exitFailed, err} }
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := newRoot()
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	code := exitUsage // what cobra finds wrong is how it was called
+	if e, ok := errors.AsType[*exitError](err); ok {
+		code = e.code
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintf(os.Stderr, "capstan: %s\n", text)
+		if code == exitUsage {
+			fmt.Fprintln(os.Stderr, "Try 'capstan --help', or --help after a command.")
+		}
+	}
+	return code
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "capstan",
+		Short: "A code-mode agent runtime",
+		Long: `Capstan runs tools for language models. In Code Mode a model writes one short
+JavaScript program that calls the real tools, and only what it prints comes back.`,
+		Example: `  capstan exec -e 'const r = await tools.glob({pattern: "**/*.go"}); text(r.structuredContent.files.length)'
+  capstan tools list
+  capstan doctor`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(newExec(), newTools(), newDoctor())
+	return root
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"capstan/internal/app"
+)
+
+type execFlags struct {
+	session sessionFlags
+	source  string
+	json    bool
+	trace   bool
+	timeout time.Duration
+}
+
+func newExec() *cobra.Command {
+	var f execFlags
+	cmd := &cobra.Command{
+		Use:   "exec [FILE | - | -e SOURCE]",
+		Short: "Run one Code Mode program against the real tools; no model",
+		Long: `Runs a JavaScript program in the sandbox. It calls tools as
+await tools.NAME(args) and prints with text(value); what it prints goes to stdout
+and everything else to stderr. See 'capstan tools types' for what it can call.
+
+Exit codes: 0 finished, 1 failed or timed out, 2 usage, 3 a call was denied
+because nobody could be asked and the program did not catch it, 130 interrupted.`,
+		Example: `  capstan exec -e 'text((await tools.read_file({file_path: "go.mod"})).output)'
+  capstan exec --trace program.js
+  echo 'return 6 * 7' | capstan exec -
+  capstan exec --approval-mode auto-edit fix.js`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			source, err := f.read(cmd, args)
+			if err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), source)
+		},
+	}
+	f.session.register(cmd)
+	cmd.Flags().StringVarP(&f.source, "eval", "e", "", "the program itself")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object with output, calls and limits")
+	cmd.Flags().BoolVar(&f.trace, "trace", false, "print the tree of nested calls with timings to stderr")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "wall time of the run, for example 30s; none by default")
+	return cmd
+}
+
+// maxSource is read of a source so that one that is too large is told from one
+// that never ends. The sandbox has the limit itself.
+const maxSource = 1 << 20
+
+func (f *execFlags) read(cmd *cobra.Command, args []string) (string, error) {
+	inline := cmd.Flags().Changed("eval")
+	switch {
+	case inline && len(args) > 0:
+		return "", usage("exec takes a file or -e SOURCE, not both")
+	case inline:
+		return f.source, nil
+	case len(args) == 0:
+		return "", usage("exec needs a program: a FILE, - for standard input, or -e SOURCE")
+	}
+	in := io.Reader(os.Stdin)
+	if args[0] != "-" {
+		file, err := os.Open(args[0])
+		if err != nil {
+			return "", usage("reading the program: %w", err)
+		}
+		defer file.Close()
+		if info, err := file.Stat(); err == nil && info.IsDir() {
+			return "", usage("reading the program: %s is a directory", args[0])
+		}
+		in = file
+	}
+	src, err := io.ReadAll(io.LimitReader(in, maxSource))
+	if err != nil {
+		return "", usage("reading the program: %w", err)
+	}
+	return string(bytes.TrimPrefix(src, []byte("\ufeff"))), nil
+}
+
+func (f *execFlags) run(ctx context.Context, source string) (err error) {
+	if f.timeout < 0 {
+		return usage("--timeout %v: want a positive duration such as 30s", f.timeout)
+	}
+	opt, err := f.session.options()
+	if err != nil {
+		return err
+	}
+	opt.Program = true
+	trace := &trace{}
+	opt.Observe = trace.observe
+	s, err := app.Open(opt)
+	if err != nil {
+		return failed(err)
+	}
+	defer s.Close()
+	for _, w := range s.Warnings {
+		fmt.Fprintf(os.Stderr, "capstan: warning: %s\n", w)
+	}
+	if f.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, errTimeout)
+		defer cancel()
+	}
+	run := s.Exec(ctx, source)
+	ended := s.EndJobs()
+	if f.trace {
+		trace.print(os.Stderr)
+	}
+	report := report{run: run, calls: trace.calls(), ended: ended, interrupted: context.Cause(ctx), timeout: f.timeout}
+	if f.json {
+		err = report.json(os.Stdout)
+	} else {
+		err = report.text(os.Stdout, os.Stderr, s.Keep)
+	}
+	if err != nil {
+		return failed(fmt.Errorf("writing the output: %w", err))
+	}
+	if code := report.code(); code != exitOK {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+var errTimeout = errors.New("the time given by --timeout is over")

@@ -1,0 +1,5 @@
+package main
+
+import "syscall"
+
+func onTerminal() *syscall.SysProcAttr { return nil }

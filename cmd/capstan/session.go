@@ -1,0 +1,40 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"capstan/internal/app"
+)
+
+// sessionFlags are the flags of every command that opens a session.
+type sessionFlags struct {
+	approvalMode string
+	settings     []string
+	addDirs      []string
+	trust        bool
+}
+
+func (f *sessionFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.approvalMode, "approval-mode", "", "plan, default, auto-edit or yolo: what runs without asking")
+	fl.StringArrayVar(&f.settings, "settings", nil, "a further settings file; may be repeated")
+	fl.StringArrayVar(&f.addDirs, "add-dir", nil, "a further directory that counts as workspace; may be repeated")
+	fl.BoolVar(&f.trust, "trust", false, "use this folder's settings for this run")
+}
+
+func (f *sessionFlags) options() (app.Options, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return app.Options{}, failed(err)
+	}
+	return app.Options{
+		Dir:          dir,
+		Env:          os.Getenv,
+		ApprovalMode: f.approvalMode,
+		Settings:     f.settings,
+		AddDirs:      f.addDirs,
+		Trust:        f.trust,
+	}, nil
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"capstan/internal/app"
+	"capstan/internal/tool"
+)
+
+func newTools() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tools",
+		Short: "Look at the tools: what there is, what they take, what a model is told",
+		Args:  cobra.NoArgs,
+		Example: `  capstan tools list
+  capstan tools show edit
+  capstan tools types > tools.d.ts
+  capstan tools declarations --mode code --json | wc -c`,
+	}
+	cmd.AddCommand(newToolsList(), newToolsShow(), newToolsTypes(), newToolsDeclarations())
+	return cmd
+}
+
+// viewFlags are the flags of the commands that look at a view.
+type viewFlags struct {
+	session sessionFlags
+	mode    string
+	json    bool
+}
+
+func (f *viewFlags) register(cmd *cobra.Command, mode string) {
+	f.session.register(cmd)
+	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	if mode != "" {
+		cmd.Flags().StringVar(&f.mode, "mode", "", mode)
+	}
+}
+
+// open returns the session and its view. fallback is the mode when no flag
+// names one; empty means what the settings say.
+func (f *viewFlags) open(fallback tool.Mode) (*app.Session, *tool.View, error) {
+	opt, err := f.session.options()
+	if err != nil {
+		return nil, nil, err
+	}
+	opt.Mode = fallback
+	if f.mode != "" {
+		if opt.Mode, err = tool.ParseMode(f.mode); err != nil {
+			return nil, nil, usage("--mode: %w", err)
+		}
+	}
+	s, err := app.Open(opt)
+	if err != nil {
+		return nil, nil, failed(err)
+	}
+	for _, w := range s.Warnings {
+		fmt.Fprintf(os.Stderr, "capstan: warning: %s\n", w)
+	}
+	return s, s.View(), nil
+}
+
+const modeHelp = "direct, code or both; the settings decide when it is not given"
+
+func newToolsList() *cobra.Command {
+	var f viewFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the tools and who may call them from where",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			s, v, err := f.open("")
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			return listTools(os.Stdout, s.Registry.Tools(), v, f.json)
+		},
+	}
+	f.register(cmd, modeHelp)
+	return cmd
+}
+
+type toolRow struct {
+	Name     string `json:"name"`
+	JSName   string `json:"jsName"`
+	Title    string `json:"title"`
+	Direct   bool   `json:"direct"`
+	Program  bool   `json:"program"`
+	Deferred bool   `json:"deferred"`
+	Server   string `json:"server,omitempty"`
+	Summary  string `json:"summary"`
+}
+
+func rowOf(e *tool.Entry, v *tool.View) toolRow {
+	sp := e.Spec()
+	direct, nested := v.Reach(sp.Name)
+	return toolRow{sp.Name, tool.JSName(sp.Name), sp.Title, direct, nested, sp.Deferred, sp.Server, firstSentence(sp.Description)}
+}
+
+func firstSentence(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if i := strings.Index(s, ". "); i > 0 {
+		s = s[:i+1]
+	}
+	return oneLine(s, 100)
+}
+
+func listTools(w io.Writer, entries []*tool.Entry, v *tool.View, asJSON bool) error {
+	rows := []toolRow{}
+	for _, e := range entries {
+		rows = append(rows, rowOf(e, v))
+	}
+	if asJSON {
+		return writeJSON(w, rows)
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "NAME\tMODEL\tPROGRAM\tWHAT IT DOES\n")
+	for _, r := range rows {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", oneLine(r.Name, 80), yes(r.Direct), yes(r.Program), r.Summary)
+	}
+	return tw.Flush()
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "-"
+}
+
+func newToolsShow() *cobra.Command {
+	var f viewFlags
+	cmd := &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Show one tool: description, signature, schema, who may call it",
+		Example: "  capstan tools show read_file",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, v, err := f.open("")
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			for _, e := range s.Registry.Tools() {
+				if e.Spec().Name == args[0] || tool.JSName(e.Spec().Name) == args[0] {
+					return showTool(os.Stdout, s, e, v, f.json)
+				}
+			}
+			_, refusal := v.Resolve(&tool.Call{Name: args[0]}, false)
+			return failed(fmt.Errorf("%s; 'capstan tools list' names them all", refusal.Text()))
+		},
+	}
+	f.register(cmd, modeHelp)
+	return cmd
+}
+
+func showTool(w io.Writer, s *app.Session, e *tool.Entry, v *tool.View, asJSON bool) error {
+	d := s.Describe(e, v)
+	if asJSON {
+		return writeJSON(w, struct {
+			toolRow
+			Description string `json:"description"`
+			Signature   string `json:"signature"`
+			Input       any    `json:"input"`
+			Output      any    `json:"output,omitempty"`
+			Bytes       int    `json:"bytes"`
+		}{rowOf(e, v), d.Description, d.Signature, d.Input, d.Output, d.Bytes})
+	}
+	direct, nested := v.Reach(e.Spec().Name)
+	fmt.Fprintf(w, "%s (%s)\n\n%s\n\n", e.Spec().Name, e.Spec().Title, d.Description)
+	fmt.Fprintf(w, "Called by the model: %s. Called by programs: %s. Mode: %s.\n", yes(direct), yes(nested), v.Mode())
+	fmt.Fprintf(w, "Declared directly it costs %d bytes.\n\n%s\n\nInput schema:\n%s\n", d.Bytes, d.Signature, d.InputText)
+	if d.OutputText != "" {
+		fmt.Fprintf(w, "\nOutput schema:\n%s\n", d.OutputText)
+	}
+	return nil
+}
+
+func newToolsTypes() *cobra.Command {
+	var f viewFlags
+	cmd := &cobra.Command{
+		Use:   "types",
+		Short: "Print TypeScript declarations of everything a program can use",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			s, v, err := f.open(tool.Code)
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			types := s.Types(v)
+			if f.json {
+				return writeJSON(os.Stdout, map[string]string{"types": types})
+			}
+			_, err = io.WriteString(os.Stdout, types)
+			return err
+		},
+	}
+	f.register(cmd, "")
+	return cmd
+}
+
+func newToolsDeclarations() *cobra.Command {
+	var f viewFlags
+	cmd := &cobra.Command{
+		Use:   "declarations",
+		Short: "Print the tools exactly as a model is told of them",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			s, v, err := f.open("")
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			decls := v.Declarations()
+			if f.json {
+				return writeJSON(os.Stdout, decls)
+			}
+			for _, d := range decls {
+				fmt.Printf("## %s\n\n%s\n\n%s\n\n", d.Name, d.Description, d.Parameters)
+			}
+			return nil
+		},
+	}
+	f.register(cmd, modeHelp)
+	return cmd
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"capstan/internal/sched"
+	"capstan/internal/tool"
+)
+
+// trace keeps the calls of one run, in the order in which they were submitted.
+// Its observe is called by one goroutine at a time, and read after the run.
+type trace struct {
+	start time.Time
+	rows  []*tracedCall
+	byID  map[string]*tracedCall
+}
+
+type tracedCall struct {
+	callRow
+	args   string
+	waited time.Duration // before the body ran
+}
+
+// callRow is a call in `exec --json`.
+type callRow struct {
+	ID         string      `json:"id"`
+	ParentID   string      `json:"parentId"`
+	Name       string      `json:"name"`
+	Status     tool.Status `json:"status"`
+	Code       string      `json:"code"`
+	StartMs    float64     `json:"startMs"`
+	DurationMs float64     `json:"durationMs"`
+}
+
+func (t *trace) observe(e sched.Event) {
+	if t.byID == nil {
+		t.byID, t.start = map[string]*tracedCall{}, e.Time
+	}
+	c := t.byID[e.Call.ID]
+	if c == nil {
+		c = &tracedCall{callRow: callRow{ID: e.Call.ID, ParentID: e.Call.ParentID, Name: e.Call.Name, StartMs: ms(e.Time.Sub(t.start))}, args: string(e.Call.Args)}
+		t.byID[c.ID] = c
+		t.rows = append(t.rows, c)
+	}
+	switch e.Kind {
+	case sched.Running:
+		c.waited = e.Time.Sub(t.start) - time.Duration(c.StartMs*float64(time.Millisecond))
+	case sched.Settled:
+		c.Status, c.Code = e.Result.Status, e.Result.Code
+		c.DurationMs = ms(e.Time.Sub(t.start)) - c.StartMs
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// calls returns the nested calls.
+func (t *trace) calls() []callRow {
+	rows := []callRow{}
+	for _, c := range t.rows {
+		if c.ParentID != "" {
+			rows = append(rows, c.callRow)
+		}
+	}
+	return rows
+}
+
+// print writes the tree. A call is on one line: name, arguments, how long it
+// took and how it ended.
+func (t *trace) print(w io.Writer) {
+	children := map[string][]*tracedCall{}
+	for _, c := range t.rows {
+		children[c.ParentID] = append(children[c.ParentID], c)
+	}
+	var walk func(id, indent string)
+	walk = func(id, indent string) {
+		rows := children[id]
+		for i, c := range rows {
+			branch, below := "├─ ", "│  "
+			if i == len(rows)-1 {
+				branch, below = "└─ ", "   "
+			}
+			if id == "" {
+				branch, below = "", ""
+			}
+			args := ""
+			if c.Name != tool.ExecName {
+				args = " " + oneLine(c.args, 80)
+			}
+			ended := string(c.Status)
+			if c.Code != "" {
+				ended += " " + c.Code
+			}
+			fmt.Fprintf(w, "%s%s%s%s  %.1f ms (+%.1f)  %s\n", indent, branch, c.Name, args, c.DurationMs, c.StartMs, ended)
+			walk(c.ID, indent+below)
+		}
+	}
+	walk("", "")
+}
+
+// oneLine makes hostile text fit on a line of a terminal.
+func oneLine(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == utf8.RuneError {
+			return '·'
+		}
+		return r
+	}, s)
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}

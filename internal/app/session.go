@@ -1,0 +1,179 @@
+// Package app puts the parts together: settings, tools, policy, the executor
+// and the sandbox become one session. It decides nothing by itself, and it is
+// the only package that knows all the others.
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"os"
+	"strings"
+	"time"
+
+	"capstan/internal/builtin"
+	"capstan/internal/codemode"
+	"capstan/internal/msg"
+	"capstan/internal/sandbox/quickjs"
+	"capstan/internal/sched"
+	"capstan/internal/tool"
+)
+
+// Options say what session to open. Everything of the machine comes in here:
+// no package below reads the environment or the home directory by itself.
+type Options struct {
+	Dir          string              // working directory, absolute
+	Env          func(string) string // the environment
+	ApprovalMode string              // empty: the settings'
+	Settings     []string            // further settings files
+	AddDirs      []string            // further workspace roots
+	Trust        bool                // this run trusts the folder
+	// Mode overrides the settings' mode. Program is for one program run by a
+	// person: a code view of its own, and output uncut.
+	Mode    tool.Mode
+	Program bool
+	// Observe gets the events of every call.
+	Observe func(sched.Event)
+	// Approver asks a person; nil when nobody can be asked.
+	Approver sched.Approver
+}
+
+// A Session is everything that lives as long as one run of an agent.
+type Session struct {
+	Registry *tool.Registry
+	Warnings []string // what the user should know before anything runs
+
+	opt    Options
+	mode   tool.Mode
+	scope  tool.Scope
+	rt     *sched.Runtime
+	runner *quickjs.Runner
+	exec   *codemode.Exec
+	spill  *spill
+}
+
+// Open returns a new session. Close ends it.
+func Open(o Options) (*Session, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // only what lies there is missing
+	}
+	s := &Session{Registry: &tool.Registry{}, opt: o, mode: tool.ModeFor(o.Mode)}
+	if o.Program {
+		s.mode = tool.Code
+	}
+	s.spill = &spill{root: stateDir(o.Env, home), now: time.Now}
+	s.runner = quickjs.New(quickjs.Options{})
+	if err := s.register(); err != nil {
+		return nil, err
+	}
+	so := sched.Options{Observe: o.Observe, Approver: o.Approver, Spill: s.spill.keep}
+	if o.Program {
+		so.ModelChars = 16 << 20 // what a person's own program prints is not cut
+	}
+	s.rt = sched.New(so)
+	return s, nil
+}
+
+func (s *Session) register() error {
+	tools := builtin.All(builtin.Options{Dir: s.opt.Dir, Roots: []string{s.opt.Dir}})
+	if s.mode != tool.Direct { // S0-039 to S0-041
+		s.exec = codemode.NewExec(codemode.Options{Runner: s.runner})
+		tools = append(tools, s.exec)
+	}
+	return s.Registry.Add(tools...)
+}
+
+// View returns what the session's model may see and call now.
+func (s *Session) View() *tool.View { return s.Registry.View(s.mode, s.scope) }
+
+// An ExecResult is the end of one program.
+type ExecResult struct {
+	Result  tool.Result
+	Outcome *codemode.Outcome // nil when exec itself was refused or cancelled
+}
+
+// Printed is what the program printed.
+func (r *ExecResult) Printed() []msg.Part {
+	if r.Outcome == nil {
+		return nil
+	}
+	return r.Result.Parts[:min(r.Outcome.Printed, len(r.Result.Parts))]
+}
+
+// Exec runs one program, as a model's call of exec.
+func (s *Session) Exec(ctx context.Context, source string) *ExecResult {
+	args, err := encode(map[string]string{"source": source})
+	if err != nil {
+		return &ExecResult{Result: tool.Fail(tool.CodeInvalidArgs, "the program is no text: %v", err)}
+	}
+	res := s.rt.Run(ctx, s.View, []tool.Call{{Name: tool.ExecName, Args: args}})[0]
+	out, _ := res.Display.(*codemode.Outcome)
+	return &ExecResult{res, out}
+}
+
+// EndJobs ends the background jobs and says which there were (ruling 9).
+func (s *Session) EndJobs() []string { return nil }
+
+// Keep writes a printed image or sound to a file of the session and returns its
+// path.
+func (s *Session) Keep(mimeType string, data []byte) (string, error) {
+	ext := "bin"
+	if exts, err := mime.ExtensionsByType(mimeType); err == nil && len(exts) > 0 {
+		ext = strings.TrimPrefix(exts[0], ".")
+	}
+	return s.spill.write(ext, data)
+}
+
+// Close ends what the session started.
+func (s *Session) Close() { s.runner.Close() }
+
+// A Description is a tool as `tools show` shows it.
+type Description struct {
+	Description           string
+	Signature             string
+	Input, Output         json.RawMessage
+	InputText, OutputText string // indented
+	Bytes                 int    // of the declaration, as compact JSON
+}
+
+// Describe returns what there is to say about one tool.
+func (s *Session) Describe(e *tool.Entry, v *tool.View) Description {
+	sp := e.Spec()
+	d := Description{Description: sp.Description, Input: sp.Input, Output: sp.Output,
+		InputText: indent(sp.Input), OutputText: indent(sp.Output), Signature: codemode.Signature(e)}
+	if x, ok := e.Tool().(tool.Describer); ok {
+		d.Description = x.Describe(v)
+	}
+	if b, err := encode(msg.Declaration{Name: sp.Name, Description: d.Description, Parameters: sp.Input}); err == nil {
+		d.Bytes = len(b)
+	}
+	return d
+}
+
+// Types returns TypeScript declarations of what programs of a view can use.
+func (s *Session) Types(v *tool.View) string { return codemode.Types(v) }
+
+func indent(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, raw, "", "  "); err != nil {
+		return fmt.Sprintf("(not JSON: %v)", err)
+	}
+	return b.String()
+}
+
+// encode is compact JSON without HTML escapes, as declarations are measured.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}

@@ -1,0 +1,76 @@
+package app
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// spill keeps texts that were cut, in a directory of this session under the
+// user's state directory. The directory is made when the first text comes.
+type spill struct {
+	root string // …/capstan/spill
+	now  func() time.Time
+
+	once sync.Once
+	dir  string
+	err  error
+
+	mu sync.Mutex
+	n  int
+}
+
+// keepSpilled is how long spilled text outlives its session.
+const keepSpilled = 7 * 24 * time.Hour
+
+// keep writes a text to a file that only the user can read, and returns its
+// path.
+func (s *spill) keep(_, text string) (string, error) {
+	return s.write("txt", []byte(text))
+}
+
+func (s *spill) write(ext string, data []byte) (string, error) {
+	s.once.Do(func() {
+		s.expire()
+		if s.err = os.MkdirAll(s.root, 0o700); s.err == nil {
+			s.dir, s.err = os.MkdirTemp(s.root, s.now().UTC().Format("20060102T150405-"))
+		}
+	})
+	if s.err != nil {
+		return "", s.err
+	}
+	s.mu.Lock()
+	s.n++
+	path := filepath.Join(s.dir, fmt.Sprintf("%d.%s", s.n, ext))
+	s.mu.Unlock()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		os.Remove(path) // half a text would pass for the whole
+		return "", err
+	}
+	return path, nil
+}
+
+// expire removes the directories of sessions that ended long ago.
+func (s *spill) expire() {
+	entries, err := os.ReadDir(s.root)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && e.IsDir() && e.Type()&fs.ModeSymlink == 0 && s.now().Sub(info.ModTime()) > keepSpilled {
+			os.RemoveAll(filepath.Join(s.root, e.Name()))
+		}
+	}
+}
+
+// stateDir is the user's state directory, by the XDG rules.
+func stateDir(env func(string) string, home string) string {
+	if dir := env("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "capstan")
+	}
+	return filepath.Join(home, ".local", "state", "capstan")
+}
