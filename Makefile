@@ -1,0 +1,33 @@
+# Everything here is a short name for a command that works without make.
+.PHONY: build test bench mutants lint vet engine rename-module
+
+export CGO_ENABLED ?= 0
+
+build:
+	go build -trimpath -ldflags=-s -o bin/capstan ./cmd/capstan
+
+# The race detector needs cgo; the product is built without it.
+test:
+	CGO_ENABLED=1 go test -race -timeout 15m ./...
+
+vet:
+	go vet ./...
+	GOOS=darwin go vet ./...
+	GOOS=windows go vet ./...
+
+lint:
+	cd tools && go tool golangci-lint run --config ../.golangci.yml ../...
+
+bench:
+	go run ./bench/table
+
+mutants:
+	go run ./script/mutants
+
+# Remakes the engine's artefacts byte for byte (needs npm and the network).
+engine:
+	./script/engine
+
+# make rename-module NEW=example.org/capstan
+rename-module:
+	go run ./script/rename-module $(NEW)

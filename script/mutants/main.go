@@ -1,0 +1,155 @@
+// Command mutants breaks the code on purpose, one small patch at a time, and
+// checks that the tests notice. It works on a copy of the repository:
+//
+//	go run ./script/mutants            all of script/mutants/*.patch
+//	go run ./script/mutants gate       those whose name holds "gate"
+//
+// A patch is in git's format. The text before it says what it breaks, and has a
+// line "Test: PACKAGE [PACKAGE...] [-run REGEXP]" with the tests that must fail.
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, want []string) error {
+	patches, err := filepath.Glob("script/mutants/*.patch")
+	if err != nil || len(patches) == 0 {
+		return fmt.Errorf("no patches: run this from the root of the repository")
+	}
+	dir, err := os.MkdirTemp("", "capstan-mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := copyTree(ctx, dir); err != nil {
+		return fmt.Errorf("copying the tree: %w", err)
+	}
+	var survived []string
+	n := 0
+	for _, p := range patches {
+		name := strings.TrimSuffix(filepath.Base(p), ".patch")
+		if !wanted(name, want) {
+			continue
+		}
+		n++
+		start := time.Now()
+		verdict, detail := try(ctx, dir, p)
+		fmt.Printf("%-9s %-40s %5.1fs\n", verdict, name, time.Since(start).Seconds())
+		if verdict != "caught" {
+			survived = append(survived, name)
+			fmt.Println(detail)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	fmt.Printf("%d mutants, %d caught\n", n, n-len(survived))
+	if len(survived) > 0 {
+		return fmt.Errorf("not caught: %s", strings.Join(survived, ", "))
+	}
+	return nil
+}
+
+func wanted(name string, want []string) bool {
+	for _, w := range want {
+		if strings.Contains(name, w) {
+			return true
+		}
+	}
+	return len(want) == 0
+}
+
+// copyTree copies what git tracks, as it is in the working tree.
+func copyTree(ctx context.Context, dir string) error {
+	files, err := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		return err
+	}
+	for f := range strings.SplitSeq(strings.TrimRight(string(files), "\x00"), "\x00") {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			continue // deleted in the working tree
+		}
+		info, err := os.Stat(f)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, f)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, data, info.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// try applies one patch, runs its tests and takes it back.
+func try(ctx context.Context, dir, patch string) (verdict, detail string) {
+	text, err := os.ReadFile(patch)
+	if err != nil {
+		return "broken", err.Error()
+	}
+	tests := testLine(text)
+	if len(tests) == 0 {
+		return "broken", "it has no line \"Test: …\""
+	}
+	abs, err := filepath.Abs(patch)
+	if err != nil {
+		return "broken", err.Error()
+	}
+	if out, err := command(ctx, dir, "git", "apply", "--whitespace=nowarn", abs); err != nil {
+		return "broken", "it does not apply:\n" + out
+	}
+	defer command(context.WithoutCancel(ctx), dir, "git", "apply", "-R", "--whitespace=nowarn", abs)
+	if out, err := command(ctx, dir, "go", "build", "./..."); err != nil {
+		return "broken", "it does not build:\n" + out
+	}
+	out, err := command(ctx, dir, "go", append([]string{"test", "-count=1", "-timeout=5m"}, tests...)...)
+	switch {
+	case err == nil:
+		return "SURVIVED", ""
+	case strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
+		return "broken", "its tests do not build:\n" + out
+	}
+	return "caught", ""
+}
+
+func testLine(patch []byte) []string {
+	for line := range bytes.Lines(patch) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(string(line)), "Test: "); ok {
+			return strings.Fields(rest)
+		}
+		if bytes.HasPrefix(line, []byte("diff ")) || bytes.HasPrefix(line, []byte("--- ")) {
+			break
+		}
+	}
+	return nil
+}
+
+func command(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
