@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -64,6 +65,7 @@ func TestScripts(t *testing.T) {
 			"exits":  cmdExits,
 			"pty":    cmdPty,
 			"repeat": cmdRepeat,
+			"masked": cmdMasked,
 		},
 	})
 }
@@ -125,4 +127,21 @@ func cmdRepeat(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: repeat FILE COUNT TEXT")
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Repeat(args[2], n)), 0o644))
+}
+
+var measured = regexp.MustCompile(`"(startMs|durationMs|cpuMs|peakBytes)":[0-9.e+]+`)
+
+// cmdMasked compares stdout with a file, measured numbers left out: masked FILE.
+func cmdMasked(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: masked FILE")
+	}
+	got := measured.ReplaceAllString(ts.ReadFile("stdout"), `"$1":0`)
+	want := ts.ReadFile(args[0])
+	if os.Getenv("UPDATE_SCRIPTS") != "" {
+		ts.Logf("masked %s:\n%s", args[0], got)
+	}
+	if got != want {
+		ts.Fatalf("%s is not what was printed:\n%s", args[0], got)
+	}
 }

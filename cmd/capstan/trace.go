@@ -21,8 +21,8 @@ type trace struct {
 
 type tracedCall struct {
 	callRow
-	args   string
-	waited time.Duration // before the body ran
+	args  string
+	begun time.Duration // since the start of the trace
 }
 
 // callRow is a call in `exec --json`.
@@ -42,16 +42,14 @@ func (t *trace) observe(e sched.Event) {
 	}
 	c := t.byID[e.Call.ID]
 	if c == nil {
-		c = &tracedCall{callRow: callRow{ID: e.Call.ID, ParentID: e.Call.ParentID, Name: e.Call.Name, StartMs: ms(e.Time.Sub(t.start))}, args: string(e.Call.Args)}
+		c = &tracedCall{callRow: callRow{ID: e.Call.ID, ParentID: e.Call.ParentID, Name: e.Call.Name}, args: string(e.Call.Args), begun: e.Time.Sub(t.start)}
+		c.StartMs = ms(c.begun)
 		t.byID[c.ID] = c
 		t.rows = append(t.rows, c)
 	}
-	switch e.Kind {
-	case sched.Running:
-		c.waited = e.Time.Sub(t.start) - time.Duration(c.StartMs*float64(time.Millisecond))
-	case sched.Settled:
+	if e.Kind == sched.Settled {
 		c.Status, c.Code = e.Result.Status, e.Result.Code
-		c.DurationMs = ms(e.Time.Sub(t.start)) - c.StartMs
+		c.DurationMs = ms(e.Time.Sub(t.start) - c.begun)
 	}
 }
 

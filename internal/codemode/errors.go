@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"capstan/internal/sandbox"
 )
@@ -93,18 +94,19 @@ var absent = map[string]string{
 	"tool_search":       "tool_search is a direct call outside of exec",
 }
 
+// They are compiled when an error is explained, not at every start.
 var (
-	notDefined  = regexp.MustCompile(`^'?([\p{L}_$][\p{L}\p{Nd}_$]*)'? is not defined$`)
-	moduleUsage = regexp.MustCompile(`(?m)^\s*(?:import\b\s*[\w{*"']|export\b\s*[\w{*])`)
+	notDefined  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^'?([\p{L}_$][\p{L}\p{Nd}_$]*)'? is not defined$`) })
+	moduleUsage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\s*(?:import\b\s*[\w{*"']|export\b\s*[\w{*])`) })
 )
 
 // hint says what to do instead, for the mistakes that are made most.
 func hint(e *sandbox.Error, source string) string {
-	if m := notDefined.FindStringSubmatch(e.Message); m != nil {
+	if m := notDefined().FindStringSubmatch(e.Message); m != nil {
 		return absent[m[1]]
 	}
 	switch {
-	case e.Kind == sandbox.KindSyntax && moduleUsage.MatchString(source):
+	case e.Kind == sandbox.KindSyntax && moduleUsage().MatchString(source):
 		return "exec has no modules: there is no import or export; call tools.NAME(args)"
 	case strings.Contains(e.Message, "could not load module"):
 		return "exec has no modules: call tools.NAME(args)"

@@ -97,14 +97,19 @@ func (x *Exec) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, erro
 // runForgiving runs the source. What does not parse as JavaScript, and so has
 // not run, is tried again without its types.
 func (x *Exec) runForgiving(ctx context.Context, source string, h *host, out *Outcome) error {
+	out.Source = source
+	limits := x.opt.Limits.WithDefaults()
+	if len(source) > limits.Source { // S0-141: before any reading of it could make it shorter
+		return &sandbox.Error{Kind: sandbox.KindSyntax, Name: "SyntaxError", Message: fmt.Sprintf("the program has %d bytes; at most %d are allowed", len(source), limits.Source)}
+	}
 	var first *sandbox.Error
 	for _, read := range readings(source) {
 		p, ok := read()
 		if !ok {
 			continue
 		}
-		usage, err := x.opt.Runner.Run(ctx, sandbox.Program{Source: p.source, Names: h.names(), Limits: x.opt.Limits}, h)
-		out.Usage, out.Source = usage, source
+		usage, err := x.opt.Runner.Run(ctx, sandbox.Program{Source: p.source, Names: h.names(), Limits: limits}, h)
+		out.Usage = usage
 		fault, ok := errors.AsType[*sandbox.Error](err)
 		if !ok {
 			return err

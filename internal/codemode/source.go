@@ -3,6 +3,7 @@ package codemode
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"capstan/internal/sandbox"
 )
@@ -32,7 +33,7 @@ func readings(source string) []func() (reading, bool) {
 	}
 	plain := func() (reading, bool) { return reading{source: source}, true }
 	typed := func() (reading, bool) { return stripTypes(source) }
-	if typeArguments.MatchString(source) {
+	if typeArguments().MatchString(source) {
 		// As JavaScript this parses too, as two comparisons that call nothing.
 		return []func() (reading, bool){typed, plain}
 	}
@@ -40,7 +41,9 @@ func readings(source string) []func() (reading, bool) {
 }
 
 // typeArguments finds `tools.name<…>(`.
-var typeArguments = regexp.MustCompile(`\btools\s*\.\s*[\p{L}\p{Nd}_$]+\s*<[^;(){}]*(?:\{[^(){}]*\}[^;(){}]*)*>\s*\(`)
+var typeArguments = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\btools\s*\.\s*[\p{L}\p{Nd}_$]+\s*<[^;(){}]*(?:\{[^(){}]*\}[^;(){}]*)*>\s*\(`)
+})
 
 // unfence takes away a Markdown fence that surrounds the whole source. The
 // lines stay where they are, so positions are the author's.
