@@ -1,11 +1,12 @@
 package guest
 
 import (
+	"encoding/binary"
+	"runtime"
 	"sync/atomic"
 	"time"
 
 	"capstan/internal/sandbox/frame"
-	"capstan/internal/sandbox/guest/qjswasm"
 )
 
 // child runs one program.
@@ -42,11 +43,19 @@ type queued struct {
 }
 
 // main is the life of a child.
-func main([]string) {
+func main(args []string) {
+	start, err := frame.ParseStart(args)
+	if err != nil {
+		_, _ = writeError([]byte(err.Error()))
+		exit(2)
+	}
 	prepare()
+	// One processor is quicker to start, and a fixed number keeps the runtime
+	// from looking for a new one in files that it may not read.
+	runtime.GOMAXPROCS(1)
 	c := &child{}
 	defer c.recover()
-	c.start()
+	c.start(start)
 	c.execute()
 	c.run()
 }
@@ -66,25 +75,32 @@ func (c *child) recover() {
 	}
 }
 
-// maxPages is the linear memory's maximum in the translated module.
-const linearMax = 3072 << 16
-
-// start prepares the vm and says so.
-func (c *child) start() {
-	imp := &imports{now: time.Now, interrupt: c.interrupt, call: c.hostCall}
-	m := qjswasm.New(imp, imp)
-	t := translated{m}
-	imp.mem = t.memory
-	mem := reserve(linearMax)
-	mem = append(mem, *m.Slice()...)
-	*m.Slice() = mem
-	c.vm = &vm{engine: t}
-	if err := c.vm.boot(); err != nil {
-		panic(err)
-	}
+// start restores the vm, hardens the process, and says so. When a layer that is
+// required is missing, it ends there.
+func (c *child) start(start frame.Start) {
+	c.vm = restore(&imports{now: time.Now, interrupt: c.interrupt, call: c.hostCall})
 	c.in.buf = make([]byte, inputSize)
-	c.out.frame(frame.Head{Type: frame.Started})
+	c.out.buf = make([]byte, 0, outputSize)
+	var missing frame.Missing
+	switch {
+	case Cgo:
+		missing = frame.Missing{Layers: frame.AllLayers | frame.CgoChild}
+	case start.Probe == frame.ProbeLimits:
+		_ = harden(start.Off | frame.Seccomp)
+		missing = probe()
+	default:
+		missing = harden(start.Off)
+	}
+	if start.Probe == frame.ProbeSocket {
+		probeSocket()
+	}
+	c.out.frame(missing.Head())
+	c.out.mu.Lock()
 	c.out.flush()
+	c.out.mu.Unlock()
+	if Cgo || start.Probe != frame.NoProbe || missing.Layers&start.Require != 0 {
+		exit(0)
+	}
 }
 
 // execute reads the program and its limits.
@@ -106,6 +122,7 @@ func (c *child) execute() {
 	c.in.bounds = frame.Bounds{Source: uint32(s.Source), Control: uint32(s.Control), Body: uint32(s.Body)}
 	c.vm.Xqjs_set_memory_limit(int32(s.Memory))
 	c.vm.Xqjs_set_max_stack_size(int32(s.Stack))
+	binary.LittleEndian.PutUint64(c.vm.memory()[uint32(c.vm.Random):], s.Seed)
 	c.began = cpuTime()
 	go c.watch()
 }

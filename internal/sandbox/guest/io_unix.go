@@ -32,6 +32,8 @@ func writeOutput(b []byte) (int, error) {
 	}
 }
 
+func writeError(b []byte) (int, error) { return syscall.Write(2, b) }
+
 func exit(code int) { syscall.Exit(code) }
 
 // cpuTime is the CPU time that this process has used.

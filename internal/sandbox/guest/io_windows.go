@@ -10,6 +10,8 @@ func prepare() {}
 func readInput(b []byte) (int, error)   { return syscall.Read(syscall.Stdin, b) }
 func writeOutput(b []byte) (int, error) { return syscall.Write(syscall.Stdout, b) }
 
+func writeError(b []byte) (int, error) { return syscall.Write(syscall.Stderr, b) }
+
 func exit(code int) { syscall.Exit(code) }
 
 // cpuTime is the CPU time that this process has used.

@@ -94,24 +94,39 @@ func (c *child) interrupt() bool { return c.expired.Load() || c.exited }
 // grace is the CPU time that the engine has to stop by itself.
 const grace = 100 * time.Millisecond
 
+// tick is how often the watch looks whether the parent is still there, while
+// the program computes.
+const tick = 250 * time.Millisecond
+
 // watch ends the program when its CPU time is used up: first by the interrupt
 // hook, and when that is not reached, because a native function loops, by
-// reporting and ending the process over the interpreter's head.
+// reporting and ending the process over the interpreter's head. It also ends a
+// program that computes after its parent has gone; one that waits sees that
+// itself.
 func (c *child) watch() {
-	budget := time.Duration(c.settings.CPU)
-	for deadline := c.began + budget; ; {
+	deadline := c.began + time.Duration(c.settings.CPU)
+	pause, last := tick, c.began
+	for {
 		used := cpuTime()
-		if used < deadline {
-			time.Sleep(max(deadline-used, time.Millisecond))
-			continue
-		}
-		if !c.expired.Load() {
+		switch {
+		case used < deadline:
+			if used-last < pause/8 { // it waits for a tool
+				pause = min(2*pause, time.Minute)
+			} else {
+				pause = tick
+			}
+			last = used
+			nap(min(max(deadline-used, time.Millisecond), pause))
+		case !c.expired.Load():
 			c.expired.Store(true)
 			deadline += grace
-			continue
+		default:
+			c.out.mu.Lock()
+			c.finishLocked(frame.Report{Kind: frame.Timeout, Message: timeoutMessage + " in a native function"})
 		}
-		c.out.mu.Lock()
-		c.finishLocked(frame.Report{Kind: frame.Timeout, Message: timeoutMessage + " in a native function"})
+		if parentGone() {
+			exit(0)
+		}
 	}
 }
 

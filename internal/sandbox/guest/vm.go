@@ -1,12 +1,6 @@
 package guest
 
-import (
-	_ "embed"
-	"encoding/binary"
-)
-
-//go:embed prelude.js
-var preludeSource string
+import "encoding/binary"
 
 // Operations of the host function; the prelude has the same numbers.
 const (
@@ -34,8 +28,8 @@ const tagException = 6
 // classError is the class id of error objects.
 const classError = 3
 
-// handles are pointers into the linear memory that stay valid for the life of
-// a vm, and so in its snapshot.
+// handles are addresses in the linear memory that stay valid for the life of a
+// vm. The snapshot begins with them, in this order.
 type handles struct {
 	Len, Args int32 // scratch: one size_t, and the arguments of a call
 	Undefined int32
@@ -46,6 +40,13 @@ type handles struct {
 	Text      int32
 	ErrProto  int32
 	Random    int32 // address of the state of Math.random
+}
+
+func (h *handles) all() []*int32 {
+	return []*int32{
+		&h.Len, &h.Args, &h.Undefined, &h.Zero, &h.One, &h.Context,
+		&h.Settle, &h.Describe, &h.Text, &h.ErrProto, &h.Random,
+	}
 }
 
 // maxArgs is the largest number of arguments that vm.call passes.
@@ -69,39 +70,6 @@ func (*exception) Error() string { return "javascript exception" }
 type errNoMemory struct{}
 
 func (errNoMemory) Error() string { return "the linear memory is full" }
-
-// boot makes a fresh runtime and runs the prelude in it.
-func (v *vm) boot() error {
-	v.X_initialize()
-	if v.Xqjs_init() != 0 {
-		return errNoMemory{}
-	}
-	v.Len, v.Args = v.Xwasm_malloc(8), v.Xwasm_malloc(4*maxArgs)
-	v.Undefined, v.Context = v.Xqjs_get_undefined(), v.Xqjs_get_context_ptr()
-	v.Zero, v.One = v.Xqjs_new_number(0), v.Xqjs_new_number(1)
-	v.Xqjs_set_interrupt_handler(1)
-	name, err := v.put("host")
-	if err != nil {
-		return err
-	}
-	host := v.Xqjs_new_host_function(name, 4, 4)
-	v.Xwasm_free(name)
-	prelude, err := v.eval(preludeSource, "capstan", evalGlobal, 1)
-	if err != nil {
-		return err
-	}
-	parts, err := v.call(prelude, host)
-	if err != nil {
-		return err
-	}
-	for i, h := range []*int32{&v.Settle, &v.Describe, &v.Text, &v.ErrProto} {
-		*h = v.Xqjs_get_prop_uint32(parts, int32(i))
-	}
-	v.Xqjs_free_value(parts)
-	v.Xqjs_free_value(prelude)
-	v.Xqjs_free_value(host)
-	return nil
-}
 
 // alloc reserves n bytes and a final zero in the linear memory.
 func (v *vm) alloc(n int) (int32, error) {

@@ -2,10 +2,10 @@ package quickjs
 
 import (
 	"os"
-	"sync"
+	"slices"
 	"time"
 
-	"capstan/internal/sandbox"
+	"capstan/internal/sandbox/frame"
 	"capstan/internal/sandbox/guest"
 )
 
@@ -14,45 +14,43 @@ type process struct {
 	os     *os.Process
 	stdin  *os.File
 	stdout *os.File
-	errors *tail
+	stderr *stderr
 
-	exited chan struct{} // closed when state is set
-	state  *os.ProcessState
-	once   sync.Once
+	exited chan struct{}    // closed when state is set
+	state  *os.ProcessState // nil when waiting for it failed
 }
 
-// spawn starts binary as a child.
-func spawn(binary string) (*process, error) {
-	var files [6]*os.File // read and write ends of stdin, stdout, stderr
+// spawn starts binary as a child, with an empty environment and no files but
+// its three pipes.
+func spawn(binary string, s frame.Start) (*process, error) {
+	var ends []*os.File
 	closeAll := func() {
-		for _, f := range files {
-			if f != nil {
-				f.Close()
-			}
+		for _, f := range ends {
+			f.Close()
 		}
 	}
-	for i := 0; i < len(files); i += 2 {
+	for range 3 {
 		r, w, err := os.Pipe()
 		if err != nil {
 			closeAll()
 			return nil, startupError("making a pipe", err)
 		}
-		files[i], files[i+1] = r, w
+		ends = append(ends, r, w)
 	}
-	proc, err := os.StartProcess(binary, []string{"capstan", guest.Marker}, &os.ProcAttr{
+	proc, err := os.StartProcess(binary, slices.Concat([]string{"capstan", guest.Marker}, s.Args()), &os.ProcAttr{
 		Dir:   "/",
 		Env:   []string{},
-		Files: []*os.File{files[0], files[3], files[5]},
+		Files: []*os.File{ends[0], ends[3], ends[5]},
 		Sys:   sysProcAttr(),
 	})
 	if err != nil {
 		closeAll()
 		return nil, startupError("starting "+binary, err)
 	}
-	files[0].Close()
-	files[3].Close()
-	files[5].Close()
-	p := &process{os: proc, stdin: files[1], stdout: files[2], errors: newTail(files[4]), exited: make(chan struct{})}
+	ends[0].Close()
+	ends[3].Close()
+	ends[5].Close()
+	p := &process{os: proc, stdin: ends[1], stdout: ends[2], stderr: newStderr(ends[4]), exited: make(chan struct{})}
 	go func() {
 		defer close(p.exited)
 		p.state, _ = proc.Wait()
@@ -61,10 +59,25 @@ func spawn(binary string) (*process, error) {
 }
 
 // kill ends the process at once. It may be called more than once.
-func (p *process) kill() { p.once.Do(func() { _ = p.os.Kill() }) }
+func (p *process) kill() { _ = p.os.Kill() }
 
-// release waits for the process to end, kills it when it takes longer than d,
-// and frees what belongs to it. It tells whether it ended by itself.
+func (p *process) alive() bool {
+	select {
+	case <-p.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// discard kills the process and frees what belongs to it.
+func (p *process) discard() {
+	p.kill()
+	p.release(time.Minute)
+}
+
+// release waits for the process to end, kills it when that takes longer than
+// d, and frees what belongs to it. It tells whether it ended by itself.
 func (p *process) release(d time.Duration) bool {
 	p.stdin.Close()
 	t := time.NewTimer(d)
@@ -78,10 +91,14 @@ func (p *process) release(d time.Duration) bool {
 		<-p.exited
 	}
 	p.stdout.Close()
-	p.errors.close()
+	p.stderr.close()
 	return alone
 }
 
-func startupError(doing string, err error) error {
-	return &sandbox.Error{Kind: sandbox.KindStartup, Message: doing + ": " + err.Error(), Err: err}
+// ending says how the process ended, once it has.
+func (p *process) ending() string {
+	if p.state == nil {
+		return "in a way that the system did not tell"
+	}
+	return p.state.String()
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"capstan/internal/sandbox"
 	"capstan/internal/sandbox/frame"
@@ -17,12 +16,13 @@ import (
 
 // session is one run of one program in one process.
 type session struct {
-	proc   *process
-	p      sandbox.Program
-	host   sandbox.Host
-	limits sandbox.Limits
-	bounds frame.Bounds
-	w      *writer
+	proc    *process
+	p       sandbox.Program
+	host    sandbox.Host
+	limits  sandbox.Limits
+	require bool // no program without every hardening layer
+	bounds  frame.Bounds
+	w       *writer
 
 	calls  context.Context // ends when the program has settled
 	cancel context.CancelFunc
@@ -39,10 +39,10 @@ type session struct {
 	mediaLen int
 }
 
-func newSession(proc *process, p sandbox.Program, h sandbox.Host) *session {
+func newSession(proc *process, p sandbox.Program, h sandbox.Host, require bool) *session {
 	l := p.Limits
 	return &session{
-		proc: proc, p: p, host: h, limits: l,
+		proc: proc, p: p, host: h, limits: l, require: require,
 		bounds: frame.Bounds{Source: uint32(l.Source), Control: uint32(l.ControlFrame), Body: uint32(l.Body)},
 		open:   make(map[uint32]string),
 	}
@@ -125,11 +125,28 @@ func (s *session) serve() (frame.Report, error) {
 	}
 }
 
-func (s *session) onStarted(frame.Frame) error {
+// onStarted takes the child's word on its hardening. A child that lacks a
+// layer that is required has ended.
+func (s *session) onStarted(f frame.Frame) error {
 	if s.started {
 		return frame.Error("the child started twice")
 	}
+	missing, err := frame.ParseMissing(f.Head)
+	if err != nil {
+		return err
+	}
 	s.started = true
+	if missing.Layers&frame.CgoChild != 0 {
+		return startupError("starting the interpreter", errCgo)
+	}
+	for _, l := range frame.Layers() {
+		if missing.Layers&l != 0 {
+			s.usage.Missing = append(s.usage.Missing, l.String())
+		}
+	}
+	if s.require && len(s.usage.Missing) > 0 {
+		return startupError("hardening the interpreter", fmt.Errorf("sandbox.require is set and this system does not give: %s", strings.Join(s.usage.Missing, ", ")))
+	}
 	return nil
 }
 
@@ -180,7 +197,7 @@ func (s *session) reply(id uint32, r sandbox.Reply) {
 
 // fit makes a reply valid for the wire.
 func (s *session) fit(r sandbox.Reply) sandbox.Reply {
-	r.Text = strings.ToValidUTF8(r.Text, "\uFFFD")
+	r.Text = validUTF8(r.Text)
 	if len(r.Value) > s.limits.Body || len(r.Text) > s.limits.Body {
 		return sandbox.Reply{Value: []byte(`{"code":"TOOL_FAILED","message":"the result is longer than the sandbox takes"}`)}
 	}
@@ -261,7 +278,7 @@ func (s *session) unawaited(r frame.Report) {
 	}
 	for _, name := range r.UnsentNames {
 		if len(s.usage.Unawaited) < maxUnawaited {
-			s.usage.Unawaited = append(s.usage.Unawaited, sandbox.Unawaited{Name: validUTF8([]byte(name))})
+			s.usage.Unawaited = append(s.usage.Unawaited, sandbox.Unawaited{Name: validUTF8(name)})
 		}
 	}
 }
@@ -301,12 +318,14 @@ func (s *session) explain(err error) error {
 	case errors.As(err, &bad):
 		return &sandbox.Error{Kind: sandbox.KindProtocol, Message: string(bad), Err: err}
 	}
-	e := &sandbox.Error{Kind: sandbox.KindCrash, Message: "interpreter exited: " + s.proc.state.String()}
+	var known *sandbox.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	end := &childError{ending: s.proc.ending(), said: s.proc.stderr.text()}
+	e := &sandbox.Error{Kind: sandbox.KindCrash, Message: end.Error(), Err: end}
 	if !s.started {
 		e.Kind = sandbox.KindStartup
-	}
-	if said := s.proc.errors.text(); said != "" {
-		e.Message += "; it said: " + said
 	}
 	return e
 }
@@ -322,25 +341,9 @@ func programError(r frame.Report) error {
 	if r.Kind == frame.OK {
 		return nil
 	}
-	clean := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 	return &sandbox.Error{
-		Kind: kinds[r.Kind], Name: clean(r.Name), Message: clean(r.Message),
-		Line: int(r.Line), Column: int(r.Column), Stack: clean(r.Stack),
-		Code: clean(r.Code), Tool: clean(r.Tool), CallID: clean(r.CallID),
+		Kind: kinds[r.Kind], Name: validUTF8(r.Name), Message: validUTF8(r.Message),
+		Line: int(r.Line), Column: int(r.Column), Stack: validUTF8(r.Stack),
+		Code: validUTF8(r.Code), Tool: validUTF8(r.Tool), CallID: validUTF8(r.CallID),
 	}
 }
-
-func cancelled(cause error) error { return fmt.Errorf("running the program: %w", cause) }
-
-func checkSource(p sandbox.Program) error {
-	if len(p.Source) > p.Limits.Source {
-		return &sandbox.Error{Kind: sandbox.KindSyntax, Name: "SyntaxError",
-			Message: fmt.Sprintf("the program has %d bytes; the limit is %d: read the data with a tool instead of writing it into the program", len(p.Source), p.Limits.Source)}
-	}
-	if !utf8.ValidString(p.Source) {
-		return &sandbox.Error{Kind: sandbox.KindSyntax, Name: "SyntaxError", Message: "the program is not valid UTF-8"}
-	}
-	return nil
-}
-
-func validUTF8(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }

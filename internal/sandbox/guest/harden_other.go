@@ -1,0 +1,21 @@
+//go:build !linux
+
+package guest
+
+import "capstan/internal/sandbox/frame"
+
+// harden has no layers on this system.
+func harden(off frame.Layer) frame.Missing { return probe() }
+
+func probe() frame.Missing {
+	var missing frame.Missing
+	for _, l := range frame.Layers() {
+		missing.Add(l, 0)
+	}
+	return missing
+}
+
+func probeSocket() {}
+
+// parentGone is seen at the next read on this system.
+func parentGone() bool { return false }

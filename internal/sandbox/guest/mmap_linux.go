@@ -1,5 +1,0 @@
-package guest
-
-import "syscall"
-
-const mapNoReserve = syscall.MAP_NORESERVE

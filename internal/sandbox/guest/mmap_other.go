@@ -1,5 +1,0 @@
-//go:build unix && !linux
-
-package guest
-
-const mapNoReserve = 0
