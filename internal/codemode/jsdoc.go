@@ -19,7 +19,12 @@ const (
 // space, never two empty ones in a row.
 func docLines(s string, limit int) string {
 	var lines []string
-	for line := range strings.SplitSeq(cutText(s, limit), "\n") {
+	all := strings.Split(cutDoc(s, limit), "\n")
+	indent := commonIndent(all[1:])
+	for i, line := range all {
+		if i > 0 {
+			line = strings.TrimPrefix(line, indent)
+		}
 		line = strings.TrimRight(commentText(line), " ")
 		if line == "" && (len(lines) == 0 || lines[len(lines)-1] == "") {
 			continue
@@ -29,9 +34,28 @@ func docLines(s string, limit int) string {
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
+// commonIndent is the blanks that all lines with text start with.
+func commonIndent(lines []string) string {
+	indent, found := "", false
+	for _, line := range lines {
+		text := strings.TrimLeft(line, " \t")
+		if text == "" {
+			continue
+		}
+		blanks := line[:len(line)-len(text)]
+		for found && !strings.HasPrefix(blanks, indent) {
+			indent = indent[:len(indent)-1]
+		}
+		if !found {
+			indent, found = blanks, true
+		}
+	}
+	return indent
+}
+
 // docLine makes a description fit for a comment on one line.
 func docLine(s string, limit int) string {
-	return cutText(strings.Join(strings.Fields(commentText(cutText(s, 4*limit))), " "), limit)
+	return cutDoc(strings.Join(strings.Fields(commentText(cutDoc(s, 4*limit))), " "), limit)
 }
 
 // commentText makes foreign text harmless inside /* */ and inside a Markdown
@@ -42,7 +66,7 @@ func commentText(s string) string {
 		switch {
 		case r == '\t' || r == '\n' || r == '\r' || r == 0x2028 || r == 0x2029 || r == 0x85:
 			return ' '
-		case invisible(r):
+		case invisibleRune(r):
 			return -1
 		}
 		return r
@@ -55,9 +79,9 @@ func commentText(s string) string {
 	return s
 }
 
-// invisible reports characters that show nothing or reorder what is around
+// invisibleRune reports characters that show nothing or reorder what is around
 // them. The joiners stay: scripts and emoji need them.
-func invisible(r rune) bool {
+func invisibleRune(r rune) bool {
 	switch {
 	case unicode.IsControl(r), r == 0xFEFF, r == 0x200B, r == 0x2060, r == 0x00AD, r == 0x061C, r == 0x200E, r == 0x200F:
 		return true
@@ -69,8 +93,8 @@ func invisible(r rune) bool {
 	return false
 }
 
-// cutText cuts s at a rune boundary, and says so.
-func cutText(s string, limit int) string {
+// cutDoc cuts s at a rune boundary, and says so.
+func cutDoc(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
@@ -96,7 +120,7 @@ func quoteTS(s string) string {
 			b.WriteString("\\u0060")
 		case r == '*' && strings.HasPrefix(s[i:], "*/"): // the literal may stand in a comment
 			b.WriteString("\\u002a")
-		case invisible(r), r == 0x2028, r == 0x2029:
+		case invisibleRune(r), r == 0x2028, r == 0x2029:
 			if r > 0xffff {
 				fmt.Fprintf(&b, `\u{%x}`, r)
 			} else {
@@ -113,13 +137,13 @@ func quoteTS(s string) string {
 // propertyName writes a property name, quoted when it is no identifier.
 // Reserved words need no quotes there.
 func propertyName(name string) string {
-	if isIdentifier(name) {
+	if isTSIdentifier(name) {
 		return name
 	}
 	return quoteTS(name)
 }
 
-func isIdentifier(s string) bool {
+func isTSIdentifier(s string) bool {
 	for i, r := range s {
 		letter := r == '_' || r == '$' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 		if !letter && (i == 0 || r < '0' || r > '9') {

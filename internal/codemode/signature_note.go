@@ -8,8 +8,8 @@ import (
 // maxNoteJSON bounds the JSON that is shown in a comment.
 const maxNoteJSON = 160
 
-// constraints is what a schema demands beyond a TypeScript type, in few words.
-func constraints(v *jsonValue) []string {
+// constraintNotes is what a schema demands beyond a TypeScript type, in few words.
+func constraintNotes(v *jsonValue) []string {
 	var out []string
 	add := func(s string) { out = append(out, s) }
 	if slices.Contains(typesOf(v), "integer") && !v.has("enum") && !v.has("const") {
@@ -20,7 +20,7 @@ func constraints(v *jsonValue) []string {
 			add(docLine(s, 60))
 		}
 	}
-	out = append(out, bounds(v)...)
+	out = append(out, boundNotes(v)...)
 	if p := v.str("pattern"); p != "" {
 		add("/" + docLine(p, maxNoteJSON) + "/")
 	}
@@ -29,15 +29,15 @@ func constraints(v *jsonValue) []string {
 			add(map[string]string{"uniqueItems": "unique", "deprecated": "deprecated", "readOnly": "read-only"}[keyword])
 		}
 	}
-	out = append(out, conditions(v)...)
+	out = append(out, conditionNotes(v)...)
 	if v.has("default") {
 		add("default " + noteJSON(v.members["default"]))
 	}
 	return out
 }
 
-// bounds is the limits on numbers, lengths and counts.
-func bounds(v *jsonValue) []string {
+// boundNotes is the limits on numbers, lengths and counts.
+func boundNotes(v *jsonValue) []string {
 	var out []string
 	for _, b := range []struct{ keyword, sign, flag string }{
 		{"minimum", ">=", "exclusiveMinimum"}, {"exclusiveMinimum", ">", ""},
@@ -73,8 +73,8 @@ func bounds(v *jsonValue) []string {
 	return out
 }
 
-// conditions is the keywords that no type can express.
-func conditions(v *jsonValue) []string {
+// conditionNotes is the keywords that no type can express.
+func conditionNotes(v *jsonValue) []string {
 	var out []string
 	for _, keyword := range []string{"not", "contains"} {
 		if m := v.members[keyword]; m != nil {
@@ -119,11 +119,11 @@ func conditions(v *jsonValue) []string {
 // noteJSON writes v as JSON for a comment, without descriptions, cut when long.
 func noteJSON(v *jsonValue) string {
 	var b strings.Builder
-	writeJSON(&b, v)
+	writeNoteJSON(&b, v)
 	return docLine(b.String(), maxNoteJSON)
 }
 
-func writeJSON(b *strings.Builder, v *jsonValue) {
+func writeNoteJSON(b *strings.Builder, v *jsonValue) {
 	switch {
 	case b.Len() > 4*maxNoteJSON:
 	case v.kind == '[':
@@ -132,7 +132,7 @@ func writeJSON(b *strings.Builder, v *jsonValue) {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			writeJSON(b, item)
+			writeNoteJSON(b, item)
 		}
 		b.WriteByte(']')
 	case v.kind == '{':
@@ -143,11 +143,11 @@ func writeJSON(b *strings.Builder, v *jsonValue) {
 				continue
 			}
 			b.WriteString(sep + propertyName(name) + ":")
-			writeJSON(b, v.members[name])
+			writeNoteJSON(b, v.members[name])
 			sep = ","
 		}
 		b.WriteByte('}')
 	default:
-		b.WriteString(literal(v, 0))
+		b.WriteString(literalType(v, 0))
 	}
 }

@@ -9,7 +9,7 @@ import (
 // object writes an object type: required properties first, then the optional
 // ones, then what other names may hold.
 func (w *typeWriter) object(v *jsonValue) tsType {
-	required := requiredNames(v)
+	required := requiredOf(v)
 	var first, rest []string
 	properties := v.get("properties", '{')
 	if properties != nil {
@@ -36,25 +36,25 @@ func (w *typeWriter) object(v *jsonValue) tsType {
 	index, key := w.index(v)
 	switch {
 	case len(lines) > 0 && index.text != "":
-		lines = append(lines, comment(key, index.note)+"[key: string]: "+index.text)
+		lines = append(lines, jsdocComment(key, index.note)+"[key: string]: "+index.text)
 	case index.text != "":
-		return tsType{text: "Record<string, " + index.text + ">", note: joinNotes("", index.note, nonEmpty(key))}
-	case len(lines) == 0 && closed(v):
+		return tsType{text: "Record<string, " + index.text + ">", note: joinNotes("", index.note, oneNote(key))}
+	case len(lines) == 0 && closedObject(v):
 		return tsType{text: "{}"}
 	case len(lines) == 0:
 		return tsType{text: "object"}
 	}
-	return tsType{text: layout(lines)}
+	return tsType{text: objectLayout(lines)}
 }
 
-func nonEmpty(s string) []string {
+func oneNote(s string) []string {
 	if s == "" {
 		return nil
 	}
 	return []string{s}
 }
 
-func requiredNames(v *jsonValue) []string {
+func requiredOf(v *jsonValue) []string {
 	var names []string
 	if list := v.get("required", '['); list != nil {
 		for _, item := range list.items {
@@ -66,8 +66,8 @@ func requiredNames(v *jsonValue) []string {
 	return names
 }
 
-// closed reports whether no property beyond the named ones is allowed.
-func closed(v *jsonValue) bool {
+// closedObject reports whether no property beyond the named ones is allowed.
+func closedObject(v *jsonValue) bool {
 	for _, keyword := range []string{"additionalProperties", "unevaluatedProperties"} {
 		if a := v.get(keyword, 't'); a != nil && !a.truth {
 			return true
@@ -84,17 +84,17 @@ func (w *typeWriter) property(name string, schema *jsonValue, required bool) str
 		mark = ": "
 	}
 	key := propertyName(name)
-	w.bytes += len(key) + len(t.text)
-	return comment("", t.note) + key + mark + t.text
+	w.bytes += len(key) + 10
+	return jsdocComment("", t.note) + key + mark + t.text
 }
 
-// comment is a JSDoc comment of what there is to say.
-func comment(parts ...string) string {
+// jsdocComment is a JSDoc comment of what there is to say.
+func jsdocComment(parts ...string) string {
 	text := strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 	if text == "" {
 		return ""
 	}
-	return "/** " + sealed(text) + " */ "
+	return "/** " + sealedNote(text) + " */ "
 }
 
 // index is the type of the properties that have no name of their own, and what
@@ -122,11 +122,11 @@ func (w *typeWriter) index(v *jsonValue) (t tsType, key string) {
 	if len(keys) > 0 {
 		key = "keys " + strings.Join(keys, ", ")
 	}
-	return unite(types), key
+	return uniteTypes(types), key
 }
 
-// layout writes the members of an object type on one line or one on each.
-func layout(lines []string) string {
+// objectLayout writes the members of an object type on one line or one on each.
+func objectLayout(lines []string) string {
 	one := "{" + strings.Join(lines, "; ") + "}"
 	if len(one) <= maxOneLine && (len(lines) == 1 || !strings.Contains(one, "/*")) && !strings.Contains(one, "\n") {
 		return one
@@ -156,7 +156,7 @@ func (w *typeWriter) array(v *jsonValue) tsType {
 }
 
 func (w *typeWriter) tuple(v *jsonValue, prefix []*jsonValue, rest *jsonValue) tsType {
-	minimum := count(v, "minItems", 0)
+	minimum := countKeyword(v, "minItems", 0)
 	var parts []string
 	for i, item := range prefix {
 		t := w.schema(item)
@@ -170,7 +170,7 @@ func (w *typeWriter) tuple(v *jsonValue, prefix []*jsonValue, rest *jsonValue) t
 		parts = append(parts, text)
 	}
 	open := rest == nil || rest.kind != 't' || rest.truth
-	if open && count(v, "maxItems", len(prefix)+1) > len(prefix) {
+	if open && countKeyword(v, "maxItems", len(prefix)+1) > len(prefix) {
 		t := tsType{text: "unknown"}
 		if rest != nil {
 			t = w.schema(rest)
@@ -180,8 +180,8 @@ func (w *typeWriter) tuple(v *jsonValue, prefix []*jsonValue, rest *jsonValue) t
 	return tsType{text: "[" + strings.Join(parts, ", ") + "]"}
 }
 
-// count reads a keyword that holds a small count.
-func count(v *jsonValue, keyword string, absent int) int {
+// countKeyword reads a keyword that holds a small count.
+func countKeyword(v *jsonValue, keyword string, absent int) int {
 	if m := v.get(keyword, '0'); m != nil {
 		if n, err := strconv.Atoi(m.text); err == nil {
 			return n

@@ -12,10 +12,10 @@ import (
 // is repeated instead of named.
 const maxInlineRepeat = 48
 
-// A reference is a schema that some $ref names. Where it is used a mark stands
+// A typeReference is a schema that some $ref names. Where it is used a mark stands
 // in the text until all is written: only then is it known whether the type is
 // repeated in place or gets a name.
-type reference struct {
+type typeReference struct {
 	name    string // proposed
 	text    string // the type, with marks
 	uses    int
@@ -27,8 +27,8 @@ type reference struct {
 	named   string // the name it got
 }
 
-// mark is what stands for reference number i.
-func mark(i int) string { return "\x02" + strconv.Itoa(i) + "\x03" }
+// refMark is what stands for reference number i.
+func refMark(i int) string { return "\x02" + strconv.Itoa(i) + "\x03" }
 
 // lookup finds what a $ref names inside the document; nil when it is not there.
 func (w *typeWriter) lookup(ref string) *jsonValue {
@@ -103,7 +103,7 @@ func (w *typeWriter) reference(ref string) tsType {
 	i, known := w.refOf[target]
 	if !known {
 		i = len(w.refs)
-		r := &reference{name: typeName(ref, target), open: true}
+		r := &typeReference{name: typeName(ref, target), open: true}
 		w.refs = append(w.refs, r)
 		w.refOf[target] = i
 		depth := w.depth
@@ -123,7 +123,7 @@ func (w *typeWriter) reference(ref string) tsType {
 	if r.open {
 		r.loops = true
 	}
-	return tsType{text: mark(i)}
+	return tsType{text: refMark(i)}
 }
 
 // typeName proposes a name for the type that ref names.
@@ -142,7 +142,7 @@ func typeName(ref string, target *jsonValue) string {
 			return r
 		}
 		return '_'
-	}, cutText(name, 40))
+	}, cutDoc(name, 40))
 	name = strings.Trim(name, "_")
 	if name == "" || unicode.IsDigit(rune(name[0])) {
 		name = "T" + name
@@ -150,8 +150,8 @@ func typeName(ref string, target *jsonValue) string {
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
-// taken is the type names that mean something already.
-var taken = []string{"Result", "Promise", "Record", "Array", "Object", "String", "Number", "Boolean", "Function", "Date", "Symbol", "BigInt"}
+// takenTypeNames is the type names that mean something already.
+var takenTypeNames = []string{"Result", "Promise", "Record", "Array", "Object", "String", "Number", "Boolean", "Function", "Date", "Symbol", "BigInt"}
 
 // resolve replaces the marks in text, and names the types that need it.
 func (w *typeWriter) resolve(text string) string {
@@ -179,9 +179,9 @@ func (w *typeWriter) resolve(text string) string {
 	return out
 }
 
-func (w *typeWriter) nameReference(r *reference) {
+func (w *typeWriter) nameReference(r *typeReference) {
 	name := r.name
-	for n := 2; slices.Contains(taken, name) || w.names[name]; n++ {
+	for n := 2; slices.Contains(takenTypeNames, name) || w.names[name]; n++ {
 		name = r.name + strconv.Itoa(n)
 	}
 	w.names[name] = true
@@ -206,7 +206,7 @@ func (w *typeWriter) expand(text string) string {
 }
 
 // use is what stands for r after the text before.
-func (w *typeWriter) use(r *reference, before string) string {
+func (w *typeWriter) use(r *typeReference, before string) string {
 	if r.named != "" {
 		return r.named
 	}

@@ -45,7 +45,7 @@ var signatureCases = []signatureCase{
 	{"true_schema", "", `true`, ``},
 	{"false_schema", "", `false`, ``},
 	{"not_json", "", `{"type":`, `[`},
-	{"read_file", "Reads a file.\n\nNever a directory.", `{"type":"object","properties":{"limit":{"type":"integer","minimum":1,"default":2000},"file_path":{"type":"string","description":"absolute or relative"},"offset":{"type":"integer","minimum":0}},"required":["file_path"],"additionalProperties":false}`, ``},
+	{"read_file", "Reads a file.\n\n  Never a directory:\n    - not one", `{"type":"object","properties":{"limit":{"type":"integer","minimum":1,"default":2000},"file_path":{"type":"string","description":"absolute or relative"},"offset":{"type":"integer","minimum":0}},"required":["file_path"],"additionalProperties":false}`, ``},
 	{"short", "", `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"boolean"}},"required":["a"]}`, `{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"]}`},
 	{"nullable_three_ways", "", `{"type":"object","properties":{"a":{"type":["null","string"]},"b":{"anyOf":[{"type":"null"},{"type":"integer"}]},"c":{"type":"boolean","nullable":true}}}`, ``},
 	{"mixed_enum", "", `{"type":"object","properties":{"e":{"enum":["a",1,1.50,null,true,{"k":[1]},[]]},"none":{"enum":[]},"c":{"const":{"x":1}},"n":{"type":"number","const":1e400}}}`, ``},
@@ -75,6 +75,7 @@ var signatureCases = []signatureCase{
 	{"root_union", "", `{"oneOf":[{"type":"object","properties":{"id":{"type":"string"}},"required":["id"]},{"type":"null"}]}`, `{"type":["string","null"]}`},
 	{"required_but_undescribed", "", `{"type":"object","required":["x","a b"]}`, ``},
 	{"implied_types", "", `{"properties":{"a":{"minLength":1},"b":{"minimum":0},"c":{"format":"date"},"d":{"items":{"type":"string"}},"e":{"description":"whatever"}},"required":["a"]}`, ``},
+	{"not_anything", "", `{"type":"object","properties":{"a":{"anyOf":[{"not":{}},{"type":"string"},{"type":"null"}]},"b":{"not":true}}}`, ``},
 	{"pattern_ends_in_star", "", `{"type":"object","properties":{"a":{"type":"string","pattern":"a*"},"m":{"type":"object","patternProperties":{"x*":true}}}}`, ``},
 	{"deprecated_and_false", "", `{"type":"object","properties":{"old":{"type":"string","deprecated":true},"never":false,"ro":{"type":"string","readOnly":true,"description":"set by the server"}}}`, ``},
 	{"output_schema", "Counts.", `{"type":"object","properties":{"q":{"type":"string"}},"required":["q"]}`, `{"type":"object","properties":{"count":{"type":"integer","description":"how many"},"rows":{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"},"score":{"type":"number"}},"required":["id"]}}},"required":["count","rows"]}`},
@@ -149,9 +150,9 @@ func TestSignatureIsBounded(t *testing.T) {
 	}
 }
 
-// sharedData returns a path in the data that CI has beside the repository, and
+// signatureData returns a path in the data that CI has beside the repository, and
 // skips the test where it is not.
-func sharedData(t testing.TB, elem ...string) string {
+func signatureData(t testing.TB, elem ...string) string {
 	t.Helper()
 	root := filepath.Join("..", "..", "..", "shared")
 	if dir := os.Getenv("CAPSTAN_SHARED"); dir != "" {
@@ -167,7 +168,7 @@ func sharedData(t testing.TB, elem ...string) string {
 // Every tool of the real servers has a signature that parses, and nothing that
 // its schema describes is unknown in it.
 func TestRealSignatures(t *testing.T) {
-	files, _ := filepath.Glob(filepath.Join(sharedData(t, "mcp"), "*.json"))
+	files, _ := filepath.Glob(filepath.Join(signatureData(t, "mcp"), "*.json"))
 	tools, subschemas, bytes, raw, named, largest, largestName, cut := 0, 0, 0, 0, 0, 0, "", 0
 	for _, file := range files {
 		if filepath.Base(file) == "INDEX.json" {
@@ -204,7 +205,7 @@ func TestRealSignatures(t *testing.T) {
 			}
 			for _, s := range []json.RawMessage{tool.InputSchema, tool.OutputSchema} {
 				if len(s) > 0 {
-					subschemas += describable(t, filepath.Base(file)+" "+tool.Name, s)
+					subschemas += checkDescribable(t, filepath.Base(file)+" "+tool.Name, s)
 				}
 			}
 		}
@@ -221,9 +222,9 @@ func TestRealSignatures(t *testing.T) {
 
 var unknownWord = regexp.MustCompile(`^unknown($| /)`)
 
-// describable checks that no subschema which says something is unknown. It
+// checkDescribable checks that no subschema which says something is unknown. It
 // walks the plain JSON and shares no code with the writer.
-func describable(t *testing.T, where string, raw []byte) (seen int) {
+func checkDescribable(t *testing.T, where string, raw []byte) (seen int) {
 	var doc any
 	if err := json.Unmarshal(raw, &doc); err != nil {
 		t.Fatal(err)

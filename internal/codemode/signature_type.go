@@ -30,11 +30,11 @@ func (t tsType) commented() string {
 	if t.note == "" {
 		return t.text
 	}
-	return t.text + " /* " + sealed(t.note) + " */"
+	return t.text + " /* " + sealedNote(t.note) + " */"
 }
 
-// sealed makes sure that a note put together from safe pieces ends no comment.
-func sealed(note string) string { return strings.ReplaceAll(note, "*/", `*\/`) }
+// sealedNote makes sure that a note put together from safe pieces ends no comment.
+func sealedNote(note string) string { return strings.ReplaceAll(note, "*/", `*\/`) }
 
 // grouped is the type in brackets where an operator of its own needs them.
 func (t tsType) grouped() string {
@@ -49,7 +49,7 @@ type typeWriter struct {
 	doc      *jsonValue
 	anchorOf map[string]*jsonValue
 	targets  map[*jsonValue]string // what is referred to, and how
-	refs     []*reference
+	refs     []*typeReference
 	refOf    map[*jsonValue]int
 	names    map[string]bool
 	declared []string
@@ -86,7 +86,7 @@ func (w *typeWriter) open(root *jsonValue) {
 
 // findTargets notes every schema that some $ref names.
 func (w *typeWriter) findTargets(v *jsonValue) {
-	if ref := refOf(v); ref != "" {
+	if ref := refKeyword(v); ref != "" {
 		if target := w.lookup(ref); target != nil && w.targets[target] == "" {
 			w.targets[target] = ref
 		}
@@ -99,8 +99,8 @@ func (w *typeWriter) findTargets(v *jsonValue) {
 	}
 }
 
-// refOf is the reference that a schema consists of, or "".
-func refOf(v *jsonValue) string {
+// refKeyword is the reference that a schema consists of, or "".
+func refKeyword(v *jsonValue) string {
 	for _, keyword := range []string{"$ref", "$dynamicRef", "$recursiveRef"} {
 		if ref := v.str(keyword); ref != "" {
 			return ref
@@ -124,7 +124,7 @@ func (w *typeWriter) schema(v *jsonValue) tsType {
 
 func (w *typeWriter) inPlace(v *jsonValue) tsType {
 	switch {
-	case v.kind == 't' && !v.truth:
+	case v.kind == 't' && !v.truth, excludesAll(v.members["not"]):
 		return tsType{text: "never"}
 	case v.kind != '{':
 		return tsType{text: "unknown"}
@@ -134,15 +134,21 @@ func (w *typeWriter) inPlace(v *jsonValue) tsType {
 	}
 	w.depth++
 	defer func() { w.depth-- }()
-	notes := constraints(v)
+	notes := constraintNotes(v)
 	parts, needs := w.parts(v)
 	notes = append(notes, needs...)
-	t := intersect(parts)
+	t := intersectTypes(parts)
 	if n := v.get("nullable", 't'); n != nil && n.truth && t.text != "unknown" {
-		t = unite([]tsType{t, {text: "null"}})
+		t = uniteTypes([]tsType{t, {text: "null"}})
 	}
 	t.note = joinNotes(docLine(v.str("description"), maxParamDoc), t.note, notes)
 	return t
+}
+
+// excludesAll reports whether a not leaves nothing: generators write "not {}"
+// for a value that can't be given.
+func excludesAll(not *jsonValue) bool {
+	return not != nil && (not.kind == '{' && len(not.names) == 0 || not.kind == 't' && not.truth)
 }
 
 // joinNotes puts the description and the constraints into one note.
@@ -178,13 +184,13 @@ func kindOnly(v *jsonValue) string {
 // parts writes what v demands, each part to hold together with the others, and
 // what is to be said of it in words.
 func (w *typeWriter) parts(v *jsonValue) (parts []tsType, needs []string) {
-	if ref := refOf(v); ref != "" {
+	if ref := refKeyword(v); ref != "" {
 		parts = append(parts, w.reference(ref))
 	}
 	bare := false
 	switch {
 	case v.has("const"):
-		parts = append(parts, tsType{text: literal(v.members["const"], 0)})
+		parts = append(parts, tsType{text: literalType(v.members["const"], 0)})
 	case v.get("enum", '[') != nil:
 		parts = append(parts, w.enum(v.get("enum", '[').items))
 	default:
@@ -247,7 +253,7 @@ func (w *typeWriter) typed(v *jsonValue) (t tsType, bare bool) {
 	if len(union) == 0 {
 		return tsType{}, false
 	}
-	return unite(union), !structure
+	return uniteTypes(union), !structure
 }
 
 // typesOf is the types that a schema lists, null last.
@@ -300,7 +306,7 @@ func impliedTypes(v *jsonValue) []string {
 func (w *typeWriter) enum(values []*jsonValue) tsType {
 	var union []tsType
 	for _, v := range values {
-		text := literal(v, 0)
+		text := literalType(v, 0)
 		w.bytes += len(text)
 		union = append(union, tsType{text: text})
 		if w.bytes > maxTypeBytes {
@@ -311,11 +317,11 @@ func (w *typeWriter) enum(values []*jsonValue) tsType {
 	if len(union) == 0 {
 		return tsType{text: "never"}
 	}
-	return unite(union)
+	return uniteTypes(union)
 }
 
-// literal writes the type that has v as its only value.
-func literal(v *jsonValue, depth int) string {
+// literalType writes the type that has v as its only value.
+func literalType(v *jsonValue, depth int) string {
 	if depth > maxTypeDepth {
 		return "unknown"
 	}
@@ -334,12 +340,12 @@ func literal(v *jsonValue, depth int) string {
 		return v.text
 	case '[':
 		for _, item := range v.items {
-			parts = append(parts, literal(item, depth+1))
+			parts = append(parts, literalType(item, depth+1))
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	}
 	for _, name := range v.names {
-		parts = append(parts, propertyName(name)+": "+literal(v.members[name], depth+1))
+		parts = append(parts, propertyName(name)+": "+literalType(v.members[name], depth+1))
 	}
 	return "{" + strings.Join(parts, "; ") + "}"
 }
@@ -353,7 +359,7 @@ func (w *typeWriter) forms(parent *jsonValue, list []*jsonValue) (union tsType, 
 			required = append(required, names)
 			continue
 		}
-		form = inherit(form, parent)
+		form = inheritType(form, parent)
 		t := w.schema(form)
 		// A note belongs to its member of the union.
 		types = append(types, tsType{text: t.commented(), union: t.union})
@@ -364,7 +370,7 @@ func (w *typeWriter) forms(parent *jsonValue, list []*jsonValue) (union tsType, 
 		}
 		return tsType{text: "never"}, nil
 	}
-	return unite(types), required
+	return uniteTypes(types), required
 }
 
 // onlyRequired is the names that a schema requires, when it says nothing else.
@@ -385,11 +391,11 @@ func onlyRequired(v *jsonValue) string {
 	return strings.Join(names, " & ")
 }
 
-// inherit gives a form without a type the type of the schema around it, which
+// inheritType gives a form without a type the type of the schema around it, which
 // holds for it as well.
-func inherit(form, parent *jsonValue) *jsonValue {
+func inheritType(form, parent *jsonValue) *jsonValue {
 	types := parent.members["type"]
-	if types == nil || form.kind != '{' || len(form.names) == 0 || refOf(form) != "" || len(impliedTypes(form)) > 0 {
+	if types == nil || form.kind != '{' || len(form.names) == 0 || refKeyword(form) != "" || len(impliedTypes(form)) > 0 {
 		return form
 	}
 	for _, name := range []string{"type", "enum", "const", "anyOf", "oneOf", "allOf"} {
@@ -404,8 +410,14 @@ func inherit(form, parent *jsonValue) *jsonValue {
 	return out
 }
 
-// unite writes a union, each member once and null last.
-func unite(types []tsType) tsType {
+// uniteTypes writes a union, each member once and null last.
+func uniteTypes(types []tsType) tsType {
+	if len(types) > 1 { // never adds nothing to a union
+		some := slices.DeleteFunc(slices.Clone(types), func(t tsType) bool { return t.text == "never" })
+		if types = some; len(some) == 0 {
+			return tsType{text: "never"}
+		}
+	}
 	var texts []string
 	note := ""
 	null := false
@@ -429,8 +441,8 @@ func unite(types []tsType) tsType {
 	return tsType{text: strings.Join(texts, " | "), note: note, union: true}
 }
 
-// intersect writes an intersection; what says nothing is left out.
-func intersect(types []tsType) tsType {
+// intersectTypes writes an intersection; what says nothing is left out.
+func intersectTypes(types []tsType) tsType {
 	var kept []tsType
 	notes := []string{}
 	for _, t := range types {
