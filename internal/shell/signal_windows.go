@@ -1,0 +1,4 @@
+package shell
+
+// signalName is always empty: nothing on Windows ends by a signal.
+func signalName(uint32) string { return "" }
