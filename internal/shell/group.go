@@ -109,10 +109,15 @@ func (g *group) kill(state *os.ProcessState, exited <-chan *os.ProcessState) *os
 	limit := time.After(time.Duration(g.req.TermMS)*time.Millisecond + 5*time.Second)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for state == nil || groupAlive(g.process.Pid) {
+	for ticks := 0; state == nil || groupAlive(g.process.Pid); {
 		select {
 		case state = <-exited:
 		case <-tick.C:
+			// A group of nothing but zombies, which their parent or init has not
+			// reaped yet, counts as alive for kill.
+			if ticks++; ticks%20 == 0 && state != nil && len(groupMembers(g.process.Pid)) == 0 {
+				return state
+			}
 		case <-force:
 			signalGroup(g.process.Pid, true)
 		case <-limit:

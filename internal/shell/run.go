@@ -34,6 +34,7 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 // An execution is one command that has been started.
 type execution struct {
 	r       *Runner
+	dir     string
 	timeout time.Duration
 	started time.Time
 	sup     supervisor
@@ -49,7 +50,7 @@ func (r *Runner) launch(c Command) (_ *execution, err error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &execution{r: r, timeout: c.Timeout, started: time.Now()}
+	x := &execution{r: r, dir: req.Dir, timeout: c.Timeout, started: time.Now()}
 	x.out = collector{keep: cmp.Or(max(c.Keep, 0), DefaultKeep), spill: c.Spill}
 
 	stdin, unfeed, err := feed(c.Stdin)

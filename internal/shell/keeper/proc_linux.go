@@ -2,7 +2,10 @@
 
 package keeper
 
-import "syscall"
+import (
+	"syscall"
+	"time"
+)
 
 // A Proc is a process as a look at /proc found it.
 type Proc struct {
@@ -25,7 +28,7 @@ func (p Proc) Zombie() bool { return p.state == 'Z' || p.state == 'X' }
 // /proc is not mounted.
 func Scan() []Proc {
 	var s scanner
-	return append([]Proc(nil), s.scan()...)
+	return append([]Proc(nil), s.scan(scanLimit)...)
 }
 
 // Descendants gives those of all that root is an ancestor of.
@@ -41,7 +44,12 @@ type scanner struct {
 	stat [1 << 10]byte
 }
 
-func (s *scanner) scan() []Proc {
+// scanLimit is more than a look at /proc takes unless the machine is overrun.
+const scanLimit = 10 * time.Second
+
+// scan gives what a look of at most limit finds.
+func (s *scanner) scan(limit time.Duration) []Proc {
+	until := time.Now().Add(limit)
 	s.all = s.all[:0]
 	fd, err := syscall.Open("/proc", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -50,12 +58,12 @@ func (s *scanner) scan() []Proc {
 	defer syscall.Close(fd)
 	for {
 		n, err := syscall.ReadDirent(fd, s.dir[:])
-		if err != nil || n <= 0 {
+		if err != nil || n <= 0 || time.Now().After(until) {
 			return s.all
 		}
 		_, _, names := syscall.ParseDirent(s.dir[:n], -1, nil)
 		for _, name := range names {
-			if pid := number(name); pid > 0 {
+			if pid := number(name); pid > 0 && time.Now().Before(until) {
 				if p, ok := s.read(pid); ok {
 					s.all = append(s.all, p)
 				}
@@ -66,7 +74,7 @@ func (s *scanner) scan() []Proc {
 
 // children gives the processes whose parent is root.
 func (s *scanner) children(root int) (list []Proc) {
-	for _, p := range s.scan() {
+	for _, p := range s.scan(scanLimit) {
 		if p.parent == root {
 			list = append(list, p)
 		}
@@ -74,10 +82,10 @@ func (s *scanner) children(root int) (list []Proc) {
 	return list
 }
 
-// descendants gives the processes below root.
-func (s *scanner) descendants(root int) []Proc {
-	s.scan()
-	return s.below(root)
+// descendants gives those of the caller's that a look of at most limit finds.
+func (s *scanner) descendants(limit time.Duration) []Proc {
+	s.scan(limit)
+	return s.below(syscall.Getpid())
 }
 
 // below gives the processes of s.all below root, parents before their children.
