@@ -11,6 +11,7 @@ package builtin
 import (
 	"path/filepath"
 	"strings"
+	"time"
 
 	"capstan/internal/tool"
 )
@@ -43,6 +44,8 @@ type files struct {
 
 	// portable switches the Linux-only ways of opening files off, for tests.
 	portable bool
+	// searchTime replaces the constant of that name, for tests.
+	searchTime time.Duration
 }
 
 func newFiles(o Options) *files {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -100,3 +101,19 @@ func (d descriptor) Read(p []byte) (int, error) {
 }
 
 func (d descriptor) Close() error { return unix.Close(int(d)) }
+
+// openDirNoLinks is openNoLinks for a directory.
+func openDirNoLinks(path string) (*os.File, error) {
+	fd, err := openat2(path, unix.O_RDONLY|unix.O_DIRECTORY)
+	switch {
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM):
+		return nil, errors.ErrUnsupported
+	case errors.Is(err, unix.ELOOP):
+		return nil, fmt.Errorf("opening %s: %w", path, errMoved)
+	case errors.Is(err, unix.ENOTDIR):
+		return nil, &notDir{path}
+	case err != nil:
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}

@@ -141,7 +141,7 @@ const maxCounted = 64 << 20
 
 // huge reads lines of a file that is too large to hold.
 func (t *readFile) huge(ctx context.Context, h *handle, path string, r *reading) tool.Result {
-	c := collector{skip: r.in.Offset, want: pageLines, sum: maphash.Hash{}}
+	c := collector{skip: r.in.Offset, want: pageLines}
 	c.sum.SetSeed(t.seen.seed)
 	if r.in.Limit != nil {
 		c.want = *r.in.Limit
@@ -221,14 +221,14 @@ func (c *collector) answer(r *reading, total int) tool.Result {
 		return tool.Fail(tool.CodeFailed, "reading %s: offset %d is past its end: it has %s (offset counts from 0)", r.path, r.in.Offset, count(c.total(), "line"))
 	}
 	kept := c.kept
-	if !validPrefix(kept) || len(kept) == maxWhole {
-		for cut := 0; cut < utf8.UTFMax && len(kept) > 0 && !utf8.RuneStart(kept[len(kept)-1]); cut++ {
+	if n := len(kept) - utf8.UTFMax; len(kept) == maxWhole && validPrefix(kept[n:]) {
+		for !utf8.Valid(kept[n:]) { // BUG-OT-01: no character is cut in two
 			kept = kept[:len(kept)-1]
 		}
 	}
 	s, enc := decode(kept)
-	res := r.text(s, total, enc)
-	return res
+	r.cut = len(c.kept) >= maxWhole
+	return r.text(s, total, enc)
 }
 
 // count writes a number with its noun.

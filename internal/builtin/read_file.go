@@ -111,6 +111,7 @@ type reading struct {
 	path  string // as shown
 	in    readArgs
 	exact bool // for a program: the very text, and nothing beside it
+	cut   bool // the text ends where maxWhole bytes do
 }
 
 // whole answers from the bytes of the whole file.
@@ -182,8 +183,10 @@ func (r *reading) text(s string, total int, enc *encoding) tool.Result {
 	} else {
 		pg = modelPage(skipped, r.in)
 	}
+	pg.more = pg.more || r.cut || total < 0 || r.in.Offset+pg.lines < total
 	out := tool.Text(pg.text)
-	if note := r.note(&pg, total, enc); note != "" && !r.exact {
+	out.Truncated = r.exact && r.cut
+	if note := r.note(&pg, total, enc); note != "" && (!r.exact || r.cut) {
 		out.Parts = append(out.Parts, msg.TextPart(note))
 	}
 	out.Data = r.data(&pg, total, enc)
