@@ -14,6 +14,7 @@ type rule struct {
 	// directory, segment by segment; one without matches any last segment.
 	segments []segment
 	rooted   bool
+	prefix   string // what a rooted path begins with, before segments
 }
 
 // A segment is a pattern between two slashes.
@@ -28,9 +29,7 @@ const (
 	wild    segmentKind = iota // needs matchSegment
 	literal                    // glob is the name
 	suffix                     // glob is `*` and what the name ends with
-	prefix                     // glob is what the name begins with
 	deep                       // `**`: any number of segments, at the end at least one
-	deep0                      // the same, at the end perhaps none
 )
 
 // maxIgnoreFile is how much of an ignore file counts, in bytes.
@@ -85,29 +84,25 @@ func parseRule(p string) (r rule, ok bool) {
 		}
 		return r, true
 	}
-	glued := gluedStars(p)
-	for i, s := range strings.Split(p, "/") {
-		if i != glued {
-			r.segments = append(r.segments, newSegment(s))
-			continue
-		}
-		r.segments = append(r.segments, segment{strings.TrimRight(s, "*"), prefix}, segment{"**", deep0})
+	r.prefix, p = cutGlued(p)
+	for _, s := range strings.Split(p, "/") {
+		r.segments = append(r.segments, newSegment(s))
 	}
 	return r, true
 }
 
-// gluedStars returns the index of the segment that begins with a name and ends
-// with `**`, when no other wildcard comes before: there git lets the stars go
-// over slashes, other than its manual says. Otherwise it returns -1.
-func gluedStars(p string) int {
+// cutGlued splits a pattern whose first wildcard is a `**` that ends a segment
+// but does not begin it, as in `a/foo**/b`. Other than its manual says, git
+// compares what comes before and then lets the stars go over slashes.
+func cutGlued(p string) (prefix, rest string) {
 	i := strings.IndexAny(p, `*?[\`)
 	if i <= 0 || p[i-1] == '/' || !strings.HasPrefix(p[i:], "**") {
-		return -1
+		return "", p
 	}
-	if rest := strings.TrimLeft(p[i:], "*"); rest != "" && rest[0] != '/' {
-		return -1
+	if after := strings.TrimLeft(p[i:], "*"); after != "" && after[0] != '/' {
+		return "", p
 	}
-	return strings.Count(p[:i], "/")
+	return p[:i], p[i:]
 }
 
 func newSegment(p string) segment {
@@ -129,9 +124,7 @@ func (s segment) match(name string) bool {
 		return s.glob == name
 	case suffix:
 		return strings.HasSuffix(name, s.glob)
-	case prefix:
-		return strings.HasPrefix(name, s.glob)
-	case deep, deep0:
+	case deep:
 		return true
 	}
 	return matchSegment(s.glob, name)
@@ -146,7 +139,8 @@ func (r *rule) match(rel string, dir bool) bool {
 	if !r.rooted {
 		return r.segments[0].match(rel[strings.LastIndexByte(rel, '/')+1:])
 	}
-	return matchPath(r.segments, rel)
+	rel, ok := strings.CutPrefix(rel, r.prefix)
+	return ok && matchPath(r.segments, rel)
 }
 
 // matchPath matches segments against a path. Only the last `**` before the
@@ -158,7 +152,7 @@ func matchPath(pattern []segment, rel string) bool {
 	retryP, retryN := -1, 0
 	for n < len(path) {
 		switch {
-		case p < len(pattern) && pattern[p].kind >= deep:
+		case p < len(pattern) && pattern[p].kind == deep:
 			if p == len(pattern)-1 {
 				return true // the rest, at least one segment
 			}
@@ -173,7 +167,7 @@ func matchPath(pattern []segment, rel string) bool {
 			return false
 		}
 	}
-	return p == len(pattern) || p == len(pattern)-1 && pattern[p].kind == deep0
+	return p == len(pattern)
 }
 
 // matchSegment matches one pattern against one name: `*`, `?`, brackets and
