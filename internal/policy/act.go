@@ -1,0 +1,161 @@
+package policy
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"capstan/internal/sched"
+	"capstan/internal/tool"
+)
+
+// An actKind is what one act does.
+type actKind int
+
+const (
+	actUse     actKind = iota // uses a tool, in a way that only its name tells
+	actRead                   // reads a path
+	actWrite                  // writes a path
+	actCommand                // runs one simple command
+	actOpaque                 // does something that cannot be judged
+)
+
+// An act is one thing that a call does. A call may run when all its acts may:
+// the strictest verdict on one of them is the verdict on the call.
+type act struct {
+	kind     actKind
+	tool     string // the name that rules know it by
+	path     string // actRead, actWrite: absolute, resolved
+	words    []word // actCommand
+	prefixed bool   // actCommand: with assignments before it
+	host     string // actUse: of the URL that it fetches
+	why      string // actOpaque: why it cannot be judged
+	unread   bool   // actOpaque: not even its commands are known
+	reads    bool   // actOpaque: of a tool that changes nothing
+	harmless bool   // changes nothing; what it reads are acts of their own
+	shell    bool   // part of a shell command
+	owner    *act   // actRead: the command that reads
+}
+
+// what names the act for a person and a model.
+func (a *act) what() string {
+	switch a.kind {
+	case actRead:
+		return "reading " + show(a.path)
+	case actWrite:
+		return "writing " + show(a.path)
+	case actCommand:
+		return "running " + show(text(a.words))
+	}
+	return "using " + show(a.tool)
+}
+
+// acts takes a call apart, by what its tool can do and by what the call says
+// that it touches. There is at least one act.
+func (p *Policy) acts(r *sched.Request) []act {
+	spec := r.Entry.Spec()
+	switch spec.Effect {
+	case tool.EffectNone:
+		return []act{{kind: actUse, tool: spec.Name, harmless: true}}
+	case tool.EffectRead, tool.EffectWrite:
+		return pathActs(spec, r.Access)
+	case tool.EffectExec:
+		return p.commandActs(spec.Name, r.Call.Args)
+	}
+	return []act{{kind: actUse, tool: spec.Name, host: hostOf(r)}}
+}
+
+func pathActs(spec *tool.Spec, access tool.Access) []act {
+	acts := make([]act, 0, len(access.Reads)+len(access.Writes)+1)
+	add := func(kind actKind, path string) {
+		if !filepath.IsAbs(path) {
+			acts = append(acts, act{kind: actOpaque, tool: spec.Name, why: spec.Name + " does not name its paths in full"})
+			return
+		}
+		acts = append(acts, act{kind: kind, tool: spec.Name, path: path})
+	}
+	for _, path := range access.Writes {
+		add(actWrite, path)
+	}
+	for _, path := range access.Reads {
+		add(actRead, path)
+	}
+	switch reads := spec.Effect == tool.EffectRead; {
+	case access.Outside:
+		acts = append(acts, act{kind: actOpaque, tool: spec.Name, reads: reads, why: spec.Name + " reaches beyond the paths that it names"})
+	case len(acts) == 0:
+		acts = append(acts, act{kind: actOpaque, tool: spec.Name, reads: reads, why: spec.Name + " does not say which paths it touches"})
+	}
+	return acts
+}
+
+// commandActs takes the command of a shell call apart.
+func (p *Policy) commandActs(name string, args json.RawMessage) []act {
+	opaque := func(why string) act {
+		return act{kind: actOpaque, tool: name, shell: true, why: why}
+	}
+	var in struct {
+		Command   string `json:"command"`
+		Directory string `json:"directory"`
+	}
+	if err := json.Unmarshal(args, &in); err != nil || strings.TrimSpace(in.Command) == "" {
+		a := opaque("the command of " + name + " cannot be read")
+		a.unread = true
+		return []act{a}
+	}
+	dir := in.Directory
+	if !filepath.IsAbs(dir) {
+		dir = p.place.dir + string(filepath.Separator) + dir
+	}
+	real, err := resolve(dir)
+	if err != nil {
+		return []act{opaque("the directory of " + name + " cannot be followed: " + show(err.Error()))}
+	}
+	acts := p.shellActs(in.Command, real)
+	if !p.place.inside(real) {
+		acts = append(acts, opaque("the command runs in "+show(real)+", outside the workspace"))
+	}
+	for i := range acts {
+		acts[i].shell = true
+		if acts[i].tool == "" {
+			acts[i].tool = name
+		}
+	}
+	return acts
+}
+
+// maxShow bounds what a reason quotes of a call, in bytes.
+const maxShow = 300
+
+// show makes a text of unknown origin fit for a sentence: short, on one line,
+// nothing hidden in it.
+func show(s string) string {
+	cut := ""
+	if len(s) > maxShow {
+		at := maxShow
+		for at > 0 && !utf8.RuneStart(s[at]) {
+			at--
+		}
+		s, cut = s[:at], "…"
+	}
+	for _, r := range s {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return strconv.Quote(s) + cut
+		}
+	}
+	return s + cut
+}
+
+// quote writes a rule as it stands in a settings file.
+func quote(s string) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(s) != nil {
+		return strconv.Quote(s)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

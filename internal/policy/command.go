@@ -1,0 +1,239 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A word is one word of a simple command, as the command will see it.
+type word struct {
+	s     string // with dynamic for each part that is computed
+	glob  bool   // has a wildcard or brace that the shell expands
+	tilde bool   // begins with a tilde that the shell expands
+}
+
+// dynamic stands for what is known only when the command runs. No argument can
+// hold a NUL.
+const dynamic = "\x00"
+
+// wordOf evaluates a word as far as it is literal.
+func wordOf(n *syntax.Word) word {
+	var out word
+	var b strings.Builder
+	for i, part := range n.Parts {
+		switch part := part.(type) {
+		case *syntax.Lit:
+			out.tilde = out.tilde || i == 0 && strings.HasPrefix(part.Value, "~")
+			out.glob = unquoted(&b, part.Value) || out.glob
+		case *syntax.SglQuoted:
+			if part.Dollar {
+				b.WriteString(dynamic)
+			} else {
+				b.WriteString(part.Value)
+			}
+		case *syntax.DblQuoted:
+			for _, inner := range part.Parts {
+				if lit, ok := inner.(*syntax.Lit); ok && !part.Dollar {
+					quoted(&b, lit.Value)
+				} else {
+					b.WriteString(dynamic)
+				}
+			}
+		default:
+			b.WriteString(dynamic)
+		}
+	}
+	out.s = b.String()
+	return out
+}
+
+// unquoted writes an unquoted literal without its backslashes, and says
+// whether the shell expands it further.
+func unquoted(b *strings.Builder, s string) (expands bool) {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			if i++; i == len(s) {
+				return expands
+			}
+			if s[i] == '\n' {
+				continue
+			}
+		case '*', '?', '[', '{':
+			expands = true
+		}
+		b.WriteByte(s[i])
+	}
+	return expands
+}
+
+// quoted writes a literal from between double quotes.
+func quoted(b *strings.Builder, s string) {
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("$`\"\\\n", s[i+1]) >= 0 {
+			if i++; s[i] == '\n' {
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+}
+
+// line writes a simple command so that equal lines are equal commands: words
+// are quoted where they need it.
+func line(words []word) string {
+	parts := make([]string, len(words))
+	for i, w := range words {
+		parts[i] = quoteWord(w.s)
+	}
+	return strings.Join(parts, " ")
+}
+
+// text is line for people.
+func text(words []word) string { return strings.ReplaceAll(line(words), dynamic, "$…") }
+
+func quoteWord(s string) string {
+	special := func(r rune) bool {
+		return r <= ' ' && r != 0 || r == 0x7f || strings.ContainsRune("\"'`$\\*?[]{}()<>|&;#!~", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, special) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// A commandPattern is what a rule for the shell has in parentheses: an exact
+// command, `prefix:*` (or `prefix *`), which ends between two words, or a
+// command with a * in it, which stands for anything.
+type commandPattern struct{ re *regexp.Regexp }
+
+// parseCommandPattern reads a pattern. A wide one matches whatever begins with
+// it.
+func parseCommandPattern(spec string, wide bool) (*commandPattern, error) {
+	spec, prefix := strings.CutSuffix(spec, ":*")
+	file, err := parse(spec)
+	if err != nil {
+		return nil, fmt.Errorf("the command %w", err)
+	}
+	call := simpleCall(file)
+	if call == nil {
+		return nil, errors.New("a rule names one simple command, without operators, redirects and assignments: write one rule for each command")
+	}
+	var b strings.Builder
+	b.WriteString("(?s)^")
+	for i, arg := range call.Args {
+		if i > 0 && i == len(call.Args)-1 && lit(arg) == "*" {
+			prefix = true
+			break
+		}
+		if i > 0 {
+			b.WriteString(" ")
+		}
+		if err := wordPattern(&b, arg); err != nil {
+			return nil, err
+		}
+	}
+	if prefix || wide {
+		b.WriteString("(?: .*)?")
+	}
+	b.WriteString("$")
+	re, err := regexp.Compile(b.String())
+	if err != nil {
+		return nil, fmt.Errorf("the command is no pattern: %w", err)
+	}
+	return &commandPattern{re}, nil
+}
+
+func simpleCall(file *syntax.File) *syntax.CallExpr {
+	if len(file.Stmts) != 1 {
+		return nil
+	}
+	s := file.Stmts[0]
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || len(s.Redirs) > 0 || s.Background || s.Negated || s.Coprocess || s.Disown || len(call.Assigns) > 0 || len(call.Args) == 0 {
+		return nil
+	}
+	return call
+}
+
+// lit returns the source of a word that has no quotes and nothing computed.
+func lit(w *syntax.Word) string {
+	if len(w.Parts) == 1 {
+		if lit, ok := w.Parts[0].(*syntax.Lit); ok {
+			return lit.Value
+		}
+	}
+	return ""
+}
+
+// wordPattern writes the expression for one word of a pattern. A quoted or
+// escaped * is itself.
+func wordPattern(b *strings.Builder, arg *syntax.Word) error {
+	w := wordOf(arg)
+	if strings.Contains(w.s, dynamic) {
+		return errors.New("the command of a rule cannot hold variables or substitutions")
+	}
+	src := lit(arg)
+	if !strings.Contains(strings.ReplaceAll(src, `\*`, ""), "*") {
+		b.WriteString(regexp.QuoteMeta(quoteWord(w.s)))
+		return nil
+	}
+	b.WriteString("'?") // the command's word is quoted when it holds a * itself
+	defer b.WriteString("'?")
+	for i := 0; i < len(src); i++ {
+		switch {
+		case src[i] == '\\' && i+1 < len(src):
+			i++
+			b.WriteString(regexp.QuoteMeta(src[i : i+1]))
+		case src[i] == '*':
+			b.WriteString(".*")
+		default:
+			b.WriteString(regexp.QuoteMeta(src[i : i+1]))
+		}
+	}
+	return nil
+}
+
+// matches says whether the rule speaks of the command. To forbid or to ask
+// (strict), a command counts as well under its base name and behind a command
+// that runs another one. To allow, it has to be the very command.
+func (cp *commandPattern) matches(a *act, strict bool) bool {
+	if len(a.words) == 0 {
+		return false
+	}
+	whole := line(a.words)
+	if !strict {
+		return !a.prefixed && !strings.Contains(a.words[0].s, dynamic) && cp.re.MatchString(whole)
+	}
+	if cp.re.MatchString(whole) {
+		return true
+	}
+	behind := 1
+	if wrappers[filepath.Base(a.words[0].s)] {
+		behind = min(len(a.words), maxBehind)
+	}
+	for i := range behind {
+		rest := slices.Clone(a.words[i:])
+		rest[0].s = filepath.Base(rest[0].s)
+		if cp.re.MatchString(line(rest)) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxBehind is how many words of a wrapper are tried as the command that it
+// runs.
+const maxBehind = 32
+
+// wrappers are commands that run the command which is among their arguments.
+var wrappers = map[string]bool{
+	"env": true, "sudo": true, "doas": true, "nohup": true, "time": true, "nice": true, "ionice": true, "timeout": true,
+	"command": true, "builtin": true, "exec": true, "xargs": true, "setsid": true, "stdbuf": true, "busybox": true, "find": true,
+}

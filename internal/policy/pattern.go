@@ -1,0 +1,178 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// A pathPattern is the path in a rule's parentheses. Like an entry of a
+// .gitignore file it also matches everything below what it matches:
+//
+//	//etc/hosts    absolute
+//	~/notes        in the home directory
+//	/src/**        in the project's root
+//	src/*.go       in the working directory
+//	./.env         in the working directory
+//	.env           of that name, anywhere in the workspace
+type pathPattern struct {
+	bases []string // resolved directories (or the one file that is meant)
+	glob  string   // below a base; empty means all of it
+}
+
+func parsePathPattern(spec string, pl *place) (*pathPattern, error) {
+	pp := &pathPattern{}
+	rest, anywhere := spec, false
+	var anchor string
+	switch {
+	case strings.HasPrefix(spec, "!"):
+		return nil, errors.New("a rule cannot be negated with !; write the exception into another list, or the name as \\!name")
+	case strings.HasPrefix(spec, "//"):
+		rest, anchor = spec[2:], string(filepath.Separator)
+		if runtime.GOOS == "windows" {
+			anchor, rest, _ = strings.Cut(rest, "/")
+			anchor += `\`
+		}
+	case spec == "~" || strings.HasPrefix(spec, "~/"):
+		if pl.home == "" {
+			return nil, errors.New("there is no home directory that ~ could stand for")
+		}
+		rest, anchor = spec[1:], pl.home
+	case strings.HasPrefix(spec, "/"):
+		anchor = pl.roots[0]
+	default:
+		anchor = pl.dir
+		anywhere = !strings.Contains(strings.TrimSuffix(spec, "/"), "/")
+	}
+	fixed, glob, err := splitGlob(rest)
+	if err != nil {
+		return nil, err
+	}
+	if anywhere && fixed != ".." && fixed != "." {
+		pp.bases = append([]string{pl.dir}, pl.roots...)
+		pp.glob = "**/" + fold(strings.TrimSuffix(rest, "/"))
+		return pp, nil
+	}
+	base, err := resolve(filepath.Join(anchor, filepath.FromSlash(fixed)))
+	if err != nil {
+		return nil, fmt.Errorf("following %s: %w", spec, err)
+	}
+	pp.bases, pp.glob = []string{base}, fold(glob)
+	return pp, nil
+}
+
+// splitGlob splits a pattern into its leading components without wildcards,
+// unescaped, and the rest.
+func splitGlob(s string) (fixed, glob string, err error) {
+	parts := strings.FieldsFunc(s, func(r rune) bool { return r == '/' })
+	for i, part := range parts {
+		plain, literal, err := unescape(part)
+		switch {
+		case err != nil:
+			return "", "", err
+		case literal && glob == "":
+			fixed = path.Join(fixed, plain)
+			continue
+		case plain == "..":
+			return "", "", errors.New("`..` cannot follow a wildcard")
+		case glob == "":
+			glob = strings.Join(parts[i:], "/")
+		}
+	}
+	if !doublestar.ValidatePattern(glob) {
+		return "", "", errors.New("the path has a malformed wildcard, such as a [ without its ]")
+	}
+	return fixed, glob, nil
+}
+
+// unescape removes the backslashes of one component, and says whether it is
+// free of wildcards.
+func unescape(part string) (plain string, literal bool, err error) {
+	var b strings.Builder
+	literal = true
+	for i := 0; i < len(part); i++ {
+		switch part[i] {
+		case '\\':
+			if i++; i == len(part) {
+				return "", false, errors.New("the path ends a name with a backslash")
+			}
+		case '*', '?', '[':
+			literal = false
+		case '{', '}':
+			return "", false, errors.New("braces are no wildcards here: write one rule for each alternative, or \\{ for the character itself")
+		}
+		b.WriteByte(part[i])
+	}
+	return b.String(), literal, nil
+}
+
+// matches says whether the resolved path, or a directory that holds it, is
+// meant.
+func (pp *pathPattern) matches(p string) bool {
+	for _, base := range pp.bases {
+		rel, ok := below(base, p)
+		if !ok {
+			continue
+		}
+		if pp.glob == "" {
+			return true
+		}
+		for rel = fold(rel); ; rel = rel[:strings.LastIndexByte(rel, '/')] {
+			if doublestar.MatchUnvalidated(pp.glob, rel) {
+				return true
+			}
+			if !strings.Contains(rel, "/") {
+				break
+			}
+		}
+	}
+	return false
+}
+
+// below says whether the pattern could match something inside the directory.
+func (pp *pathPattern) below(dir string) bool {
+	for _, base := range pp.bases {
+		if _, ok := below(dir, base); ok {
+			return true
+		}
+		if _, ok := below(base, dir); ok && pp.glob != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func fold(s string) string {
+	if foldCase {
+		return strings.ToLower(s)
+	}
+	return s
+}
+
+func isDir(p string) bool {
+	info, err := os.Stat(p)
+	return err == nil && info.IsDir()
+}
+
+// escapePath writes an absolute path so that a rule means just that path.
+func escapePath(p string) string {
+	p = filepath.ToSlash(p)
+	var b strings.Builder
+	b.WriteString("/")
+	if !strings.HasPrefix(p, "/") {
+		b.WriteString("/")
+	}
+	for i := range len(p) {
+		if strings.IndexByte(`\*?[]{}`, p[i]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(p[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,202 @@
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// foldCase says that file names which differ in case name the same file.
+const foldCase = runtime.GOOS == "darwin" || runtime.GOOS == "windows"
+
+// A place is where a run happens: every path resolved.
+type place struct {
+	dir   string   // the working directory
+	home  string   // "" when there is none
+	roots []string // the workspace, the project's root first
+}
+
+func newPlace(dir, home string, roots []string) (*place, error) {
+	if !filepath.IsAbs(dir) {
+		return nil, fmt.Errorf("the working directory %q is not an absolute path", dir)
+	}
+	real, err := realDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("finding the working directory: %w", err)
+	}
+	pl := &place{dir: real}
+	if filepath.IsAbs(home) {
+		if pl.home, err = resolve(home); err != nil {
+			return nil, fmt.Errorf("finding the home directory: %w", err)
+		}
+	}
+	if len(roots) == 0 {
+		root, err := Workspace(dir)
+		if err != nil {
+			return nil, err
+		}
+		roots = []string{root}
+	}
+	for _, r := range roots {
+		if !filepath.IsAbs(r) {
+			return nil, fmt.Errorf("the workspace directory %q is not an absolute path", r)
+		}
+		root, err := realDir(r)
+		if err != nil {
+			return nil, fmt.Errorf("finding a workspace directory: %w", err)
+		}
+		pl.roots = append(pl.roots, root)
+	}
+	return pl, nil
+}
+
+func (pl *place) inside(path string) bool { return within(pl.roots, path) }
+
+func within(dirs []string, path string) bool {
+	for _, d := range dirs {
+		if _, ok := below(d, path); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// below returns path relative to dir, with slashes, and whether it lies there.
+// Dir itself is "".
+func below(dir, path string) (rel string, ok bool) {
+	if foldCase {
+		if len(path) >= len(dir) && strings.EqualFold(path[:len(dir)], dir) {
+			path = dir + path[len(dir):]
+		}
+	}
+	rest, ok := strings.CutPrefix(path, dir)
+	switch {
+	case !ok:
+		return "", false
+	case rest == "":
+		return "", true
+	case strings.HasSuffix(dir, string(filepath.Separator)): // the root of a file system
+		return filepath.ToSlash(rest), true
+	case os.IsPathSeparator(rest[0]):
+		return filepath.ToSlash(rest[1:]), true
+	}
+	return "", false
+}
+
+// sensitiveNames are files and directories inside a workspace that change what
+// runs later: hooks, settings of tools that start commands, start-up files of
+// shells. Writing them always asks, also in approval mode auto-edit.
+var sensitiveNames = map[string]bool{
+	".git": true, ".gitconfig": true, ".gitmodules": true, ".husky": true, ".pre-commit-config.yaml": true,
+	".capstan": true, ".mcp.json": true, ".claude": true, ".claude.json": true, ".qwen": true, ".gemini": true, ".codex": true,
+	".vscode": true, ".idea": true, ".devcontainer": true, ".envrc": true, ".ssh": true, ".npmrc": true,
+	".profile": true, ".bashrc": true, ".bash_profile": true, ".bash_login": true, ".bash_logout": true, ".bash_aliases": true,
+	".zshrc": true, ".zshenv": true, ".zprofile": true, ".zlogin": true, ".zlogout": true, ".kshrc": true, ".cshrc": true,
+	".tcshrc": true, ".inputrc": true, ".xprofile": true, ".xinitrc": true, "config.fish": true,
+}
+
+// sensitive returns the part of the path, below the workspace, that makes it
+// sensitive.
+func (pl *place) sensitive(path string) string {
+	for _, root := range pl.roots {
+		rel, ok := below(root, path)
+		if !ok {
+			continue
+		}
+		for part := range strings.SplitSeq(rel, "/") {
+			if name := strings.ToLower(part); sensitiveNames[name] {
+				return part
+			}
+		}
+	}
+	return ""
+}
+
+// errLinks says that a path cannot be followed to its end.
+var errLinks = errors.New("too many symbolic links")
+
+// resolve follows every symbolic link of an absolute path, one component after
+// the other as the kernel does, so that `link/..` is the parent of the link's
+// target. What does not exist yet is kept as it is below its deepest existing
+// ancestor (BUG-PP-01).
+func resolve(path string) (string, error) {
+	vol := filepath.VolumeName(path)
+	at := vol + string(filepath.Separator)
+	rest := splitPath(path[len(vol):])
+	for links := 0; len(rest) > 0; {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at)
+			continue
+		}
+		next := filepath.Join(at, part)
+		// What cannot be looked at cannot be followed by a tool either.
+		info, err := os.Lstat(next)
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			at = next
+			continue
+		}
+		if links++; links > 100 {
+			return "", &fs.PathError{Op: "resolve", Path: path, Err: errLinks}
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			return "", err
+		}
+		if filepath.IsAbs(target) {
+			at = filepath.VolumeName(target) + string(filepath.Separator)
+			target = target[len(filepath.VolumeName(target)):]
+		}
+		rest = append(splitPath(target), rest...)
+	}
+	return at, nil
+}
+
+func splitPath(p string) []string {
+	return strings.FieldsFunc(p, func(r rune) bool { return r < 0x80 && os.IsPathSeparator(uint8(r)) })
+}
+
+// realDir resolves a path that has to be a directory.
+func realDir(dir string) (string, error) {
+	real, err := resolve(dir)
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() {
+		return "", &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}
+	}
+	return real, nil
+}
+
+// isWorkTree says whether a directory is the top of a git work tree. An empty
+// directory or a stray file that happens to be called .git is none.
+func isWorkTree(dir string) bool {
+	git := filepath.Join(dir, ".git")
+	info, err := os.Stat(git)
+	if err != nil {
+		return false
+	}
+	if info.IsDir() {
+		_, err := os.Stat(filepath.Join(git, "HEAD"))
+		return err == nil
+	}
+	if !info.Mode().IsRegular() || info.Size() > 64<<10 {
+		return false
+	}
+	text, err := os.ReadFile(git)
+	return err == nil && bytes.HasPrefix(text, []byte("gitdir:"))
+}

@@ -1,0 +1,307 @@
+// Package policy decides whether a call runs, has to be asked about, or is
+// refused: the user's rules, the approval mode, the workspace and an analysis
+// of shell commands. It implements sched.Policy.
+//
+// It asks nobody (an approver does that), changes nothing, and is no sandbox:
+// what a program does once it runs is not seen here. Where it cannot tell, it
+// asks.
+package policy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"capstan/internal/sched"
+)
+
+// A Mode says what runs without a question when no rule speaks.
+type Mode string
+
+// The approval modes, from strict to lax.
+const (
+	Plan     Mode = "plan"      // only what changes nothing runs; the rest is denied
+	Default  Mode = "default"   // reads in the workspace run; all else asks
+	AutoEdit Mode = "auto-edit" // writes in the workspace run too
+	Yolo     Mode = "yolo"      // every question is answered yes, but those of permissions.ask
+)
+
+// ParseMode reads a mode as --approval-mode spells it.
+func ParseMode(s string) (Mode, error) {
+	switch m := Mode(s); m {
+	case Plan, Default, AutoEdit, Yolo:
+		return m, nil
+	}
+	return "", fmt.Errorf("unknown approval mode %q: want plan, default, auto-edit or yolo", s)
+}
+
+// A Rule is one entry of permissions.allow, permissions.ask or
+// permissions.deny, as it was written.
+type Rule struct {
+	List   string // "allow", "ask" or "deny"
+	Text   string // `Tool` or `Tool(spec)`
+	Origin string // where it stands: layer, file, line and column
+}
+
+func (r Rule) String() string {
+	s := "permissions." + r.List + " " + quote(r.Text)
+	if r.Origin != "" {
+		s += " (" + r.Origin + ")"
+	}
+	return s
+}
+
+// Options make a Policy.
+type Options struct {
+	Mode Mode   // empty means Default
+	Dir  string // the working directory, absolute
+	// Roots are the directories of the workspace, the project's first; empty
+	// means Workspace(Dir).
+	Roots []string
+	Home  string // the user's home directory; empty when there is none
+	// Readable are directories that may be read without asking although they
+	// are not in the workspace: where the session's spilled texts lie.
+	Readable []string
+	Rules    []Rule
+	// Tools are the names of the registered tools. When given, a rule that
+	// names none of them is reported.
+	Tools []string
+	// Settings is the file that suggestions name; empty means
+	// ~/.capstan/settings.json.
+	Settings string
+	// HidesDenied says that the searching tool leaves out the files for which
+	// Hidden is true. Without it, a search of a directory in which a rule
+	// forbids reading some files is refused as a whole.
+	HidesDenied bool
+}
+
+// A Policy judges calls. It never changes after New, and is safe for
+// concurrent use.
+type Policy struct {
+	mode             Mode
+	place            *place
+	readable         []string
+	allow, ask, deny []*rule
+	settings         string
+	hidesDenied      bool
+}
+
+// New reads the rules and returns the policy. A rule of permissions.deny or
+// permissions.ask that cannot be read is an error, for ignoring it would run
+// what it forbids; one of permissions.allow is dropped with a warning.
+func New(o Options) (*Policy, []string, error) {
+	p := &Policy{mode: o.Mode, settings: o.Settings, hidesDenied: o.HidesDenied}
+	if p.mode == "" {
+		p.mode = Default
+	}
+	if _, err := ParseMode(string(p.mode)); err != nil {
+		return nil, nil, err
+	}
+	if p.settings == "" {
+		p.settings = "~/.capstan/settings.json"
+	}
+	var err error
+	if p.place, err = newPlace(o.Dir, o.Home, o.Roots); err != nil {
+		return nil, nil, err
+	}
+	for _, d := range o.Readable {
+		dir, err := resolve(d)
+		if err != nil {
+			return nil, nil, fmt.Errorf("finding the readable directory %s: %w", d, err)
+		}
+		p.readable = append(p.readable, dir)
+	}
+	warnings, err := p.read(o.Rules, o.Tools)
+	return p, warnings, err
+}
+
+// read parses the rules into their lists.
+func (p *Policy) read(rules []Rule, tools []string) (warnings []string, err error) {
+	var faults []error
+	for _, text := range rules {
+		r, err := parseRule(text, p.place)
+		typo := ""
+		if err == nil {
+			typo, err = r.unknown(tools)
+		}
+		switch {
+		case err != nil && text.List == "allow":
+			warnings = append(warnings, fmt.Sprintf("%s is ignored: %v", text, err))
+			continue
+		case err != nil:
+			faults = append(faults, fmt.Errorf("reading %s: %w", text, err))
+			continue
+		case typo != "":
+			warnings = append(warnings, fmt.Sprintf("%s: %s", text, typo))
+		}
+		switch text.List {
+		case "allow":
+			p.allow = append(p.allow, r)
+		case "ask":
+			p.ask = append(p.ask, r)
+		case "deny":
+			p.deny = append(p.deny, r)
+		default:
+			faults = append(faults, fmt.Errorf("reading %s: unknown list %q: want allow, ask or deny", text, text.List))
+		}
+	}
+	return warnings, errors.Join(faults...)
+}
+
+// Mode returns the approval mode in force.
+func (p *Policy) Mode() Mode { return p.mode }
+
+// Roots returns the directories of the workspace, resolved, the project's
+// first.
+func (p *Policy) Roots() []string { return append([]string(nil), p.place.roots...) }
+
+// Decide judges a call (ruling 11). The verdict does not depend on who made
+// the call: a nested one is judged like one of the model (S0-010, S0-163).
+func (p *Policy) Decide(_ context.Context, r *sched.Request) sched.Verdict {
+	return p.Explain(r).Verdict
+}
+
+// An Explanation is a verdict in parts, for `tools why`.
+type Explanation struct {
+	sched.Verdict
+	Rule string // the rule that decided, as it was written; empty when the mode did
+	// Rules are what has to stand in permissions.allow for this very call to
+	// run without a question; empty when no rule can do that, or none is
+	// needed.
+	Rules []string
+}
+
+// Explain judges a call and says what decided, and what would let it run.
+func (p *Policy) Explain(r *sched.Request) Explanation {
+	acts := p.acts(r)
+	found := make([]finding, len(acts))
+	for i := range acts {
+		found[i] = p.judge(&acts[i])
+	}
+	return p.sum(found)
+}
+
+// A finding is the verdict on one act.
+type finding struct {
+	act      *act
+	decision sched.Decision
+	reason   string
+	rule     *rule // nil: the mode decided
+}
+
+// judge decides about one act: deny beats ask beats allow, whatever the layer.
+// An allow rule answers a question that the mode would ask, and nothing more:
+// what plan mode denies stays denied.
+func (p *Policy) judge(a *act) finding {
+	if r := match(p.deny, a, p.place); r != nil {
+		return finding{a, sched.Deny, a.what() + " is forbidden by " + r.String(), r}
+	}
+	if f, hit := p.search(a); hit {
+		return f
+	}
+	if r := match(p.ask, a, p.place); r != nil {
+		return finding{a, sched.Ask, a.what() + " is to be asked about by " + r.String(), r}
+	}
+	if a.kind == actOpaque && a.unread {
+		if r := p.shellRule(); r != nil {
+			return finding{a, sched.Ask, a.why + ", so " + r.String() + " cannot be checked", r}
+		}
+	}
+	decision, reason := p.byMode(a)
+	if decision == sched.Ask {
+		if r := match(p.allow, a, p.place); r != nil {
+			return finding{a, sched.Allow, "", r}
+		}
+	}
+	return finding{a, decision, reason, nil}
+}
+
+// search judges the search of a directory that holds files which a rule
+// protects: their contents would be read without their paths being named.
+func (p *Policy) search(a *act) (finding, bool) {
+	if a.kind != actRead || a.tool != searchTool {
+		return finding{}, false
+	}
+	if r := matchBelow(p.deny, a, p.place); r != nil && (a.shell || !p.hidesDenied) {
+		return finding{a, sched.Deny, fmt.Sprintf("searching %s could show files that %s protects; name a directory without them", show(a.path), r), r}, true
+	}
+	if r := matchBelow(p.ask, a, p.place); r != nil {
+		return finding{a, sched.Ask, fmt.Sprintf("searching %s could show files to be asked about by %s", show(a.path), r), r}, true
+	}
+	return finding{}, false
+}
+
+// shellRule returns a deny or ask rule about some shell commands, if there is
+// one.
+func (p *Policy) shellRule() *rule {
+	for _, list := range [][]*rule{p.deny, p.ask} {
+		for _, r := range list {
+			if r.command != nil {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// Hidden says whether a rule forbids reading the file, so that a tool which
+// reads many files can leave it out. The path is absolute and resolved.
+func (p *Policy) Hidden(path string) bool {
+	if len(p.deny) == 0 {
+		return false
+	}
+	return match(p.deny, &act{kind: actRead, tool: searchTool, path: path}, p.place) != nil
+}
+
+// byMode is what the approval mode says of an act that no deny or ask rule
+// speaks of.
+func (p *Policy) byMode(a *act) (sched.Decision, string) {
+	if a.harmless || p.mode == Yolo {
+		return sched.Allow, ""
+	}
+	outside := " is outside the workspace (" + show(strings.Join(p.place.roots, ", ")) + ")"
+	switch {
+	case a.kind == actRead && (p.place.inside(a.path) || within(p.readable, a.path)):
+		return sched.Allow, ""
+	case a.kind == actRead:
+		return sched.Ask, a.what() + outside
+	case p.mode == Plan && !a.reads:
+		return sched.Deny, cmp.Or(a.why, a.what()+" could change something") + ", and approval mode plan runs only what changes nothing"
+	case a.kind == actOpaque:
+		return sched.Ask, a.why
+	case a.kind != actWrite:
+		return sched.Ask, a.what() + " needs approval in approval mode " + string(p.mode)
+	case !p.place.inside(a.path):
+		return sched.Ask, a.what() + outside
+	}
+	if name := p.place.sensitive(a.path); name != "" {
+		return sched.Ask, a.what() + " can change what runs later (" + name + "), so it always needs approval"
+	}
+	if p.mode == AutoEdit {
+		return sched.Allow, ""
+	}
+	return sched.Ask, a.what() + " needs approval in approval mode " + string(p.mode)
+}
+
+// Workspace returns the workspace around a directory: the git work tree that
+// holds it, else the directory itself, with symbolic links resolved.
+func Workspace(dir string) (string, error) {
+	if !filepath.IsAbs(dir) {
+		return "", fmt.Errorf("finding the workspace of %q: want an absolute path", dir)
+	}
+	real, err := realDir(dir)
+	if err != nil {
+		return "", fmt.Errorf("finding the workspace: %w", err)
+	}
+	for at := real; ; at = filepath.Dir(at) {
+		if isWorkTree(at) {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return real, nil
+		}
+	}
+}

@@ -1,0 +1,286 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"capstan/internal/sched"
+)
+
+// maxRule bounds a rule's text: the folder's own deny and ask rules are read
+// even when nobody trusts it.
+const maxRule = 2000
+
+// The tools that the policy knows by name.
+const (
+	shellTool  = "run_shell_command"
+	searchTool = "grep_search"
+	readTool   = "read_file"
+	writeTool  = "write_file"
+)
+
+// An alias is a name under which rules of other agents know our tools.
+type alias struct {
+	tools []string
+	// family is the kind of access that a rule with this name is about,
+	// whatever tool it comes from: a redirect of a shell command is a write.
+	family actKind
+}
+
+var (
+	readTools = alias{[]string{readTool, "list_directory", "glob", searchTool}, actRead}
+	editTools = alias{[]string{"edit", writeTool}, actWrite}
+)
+
+// aliases map the tool names of Claude Code and qwen-code to ours.
+var aliases = map[string]alias{
+	"Read": readTools, "Edit": editTools, "MultiEdit": editTools, "NotebookEdit": editTools,
+	"Write": {tools: []string{writeTool}}, "WriteFile": {tools: []string{writeTool}}, "WriteFileTool": {tools: []string{writeTool}},
+	"ReadFile": {tools: []string{readTool}}, "ReadFileTool": {tools: []string{readTool}}, "NotebookRead": {tools: []string{readTool}},
+	"ReadManyFiles": {tools: []string{readTool}}, "ReadManyFilesTool": {tools: []string{readTool}}, "read_many_files": {tools: []string{readTool}},
+	"EditTool": {tools: []string{"edit"}}, "replace": {tools: []string{"edit"}},
+	"Bash": {tools: []string{shellTool}}, "Shell": {tools: []string{shellTool}}, "ShellTool": {tools: []string{shellTool}},
+	"Grep": {tools: []string{searchTool}}, "GrepTool": {tools: []string{searchTool}}, "search_file_content": {tools: []string{searchTool}},
+	"Glob": {tools: []string{"glob"}}, "GlobTool": {tools: []string{"glob"}}, "FindFiles": {tools: []string{"glob"}},
+	"LS": {tools: []string{"list_directory"}}, "ListFiles": {tools: []string{"list_directory"}}, "ListFilesTool": {tools: []string{"list_directory"}},
+	"LSTool": {tools: []string{"list_directory"}}, "ls": {tools: []string{"list_directory"}},
+	"WebFetch": {tools: []string{"web_fetch"}}, "WebFetchTool": {tools: []string{"web_fetch"}},
+	"WebSearch": {tools: []string{"web_search"}}, "WebSearchTool": {tools: []string{"web_search"}},
+	"Task": {tools: []string{"agent"}}, "Agent": {tools: []string{"agent"}}, "Skill": {tools: []string{"skill"}},
+	"TodoWrite": {tools: []string{"todo_write"}}, "TodoWriteTool": {tools: []string{"todo_write"}},
+	"AskUserQuestion": {tools: []string{"ask_user_question"}}, "ExitPlanMode": {tools: []string{"exit_plan_mode"}},
+	"BashOutput": {tools: []string{"job_output"}}, "KillShell": {tools: []string{"job_stop"}}, "KillBash": {tools: []string{"job_stop"}},
+}
+
+// specTools are the tools whose rules may have a path in parentheses.
+var specTools = []string{readTool, "list_directory", "glob", searchTool, "edit", writeTool}
+
+// A rule is a Rule that was understood. It is about the tools that it names,
+// and at most one of path, command and domain says which of their calls.
+type rule struct {
+	Rule
+	name    string
+	pattern bool // name has a * in it
+	alias
+	path    *pathPattern
+	command *commandPattern
+	domain  string
+}
+
+// parseRule reads `Tool` or `Tool(spec)`.
+func parseRule(text Rule, pl *place) (*rule, error) {
+	s := strings.TrimSpace(text.Text)
+	if s == "" {
+		return nil, errors.New("the rule is empty: want Tool or Tool(spec)")
+	}
+	if len(s) > maxRule {
+		return nil, fmt.Errorf("the rule is longer than %d bytes", maxRule)
+	}
+	name, spec, has := strings.Cut(s, "(")
+	if has {
+		var closed bool
+		if spec, closed = strings.CutSuffix(spec, ")"); !closed {
+			return nil, errors.New("want Tool(spec): the closing parenthesis is missing")
+		}
+	}
+	r := &rule{Rule: text, name: strings.TrimSpace(name), pattern: strings.Contains(name, "*")}
+	if r.name == "" || strings.ContainsAny(r.name, " \t\r\n),;\"'`") {
+		return nil, fmt.Errorf("%q is no tool name: want Tool or Tool(spec)", r.name)
+	}
+	if a, ok := aliases[r.name]; ok {
+		r.alias = a
+	} else if !r.pattern {
+		r.alias = alias{tools: []string{r.name}}
+	}
+	spec = strings.TrimSpace(spec)
+	if spec == "" || spec == "*" || spec == ":*" {
+		return r, nil
+	}
+	return r, r.parseSpec(spec, pl)
+}
+
+func (r *rule) parseSpec(spec string, pl *place) (err error) {
+	switch {
+	case slices.Contains(r.tools, shellTool):
+		// Older settings of qwen-code mean every command that begins so. To
+		// allow, the narrower reading is the safe one; to forbid, the wider.
+		wide := r.name != "Bash" && r.List != "allow"
+		r.command, err = parseCommandPattern(spec, wide)
+	case len(r.tools) > 0 && slices.Contains(specTools, r.tools[0]):
+		r.path, err = parsePathPattern(spec, pl)
+	case slices.Contains(r.tools, "web_fetch"):
+		domain, ok := strings.CutPrefix(spec, "domain:")
+		if r.domain = strings.ToLower(strings.TrimSpace(domain)); !ok || r.domain == "" || strings.ContainsAny(r.domain, "/:*") {
+			return fmt.Errorf("%s takes domain:HOST in parentheses", r.name)
+		}
+	default:
+		return fmt.Errorf("%s takes nothing in parentheses; write %s alone, or one rule for each tool", r.name, r.name)
+	}
+	return err
+}
+
+// covers says whether the rule names the tool. `mcp__server` names every tool
+// of the server.
+func (r *rule) covers(name string) bool {
+	if r.pattern {
+		return wildcard(r.name, name)
+	}
+	if slices.Contains(r.tools, name) {
+		return true
+	}
+	rest, ok := strings.CutPrefix(r.name, "mcp__")
+	return ok && !strings.Contains(rest, "__") && strings.HasPrefix(name, r.name+"__")
+}
+
+// matches says whether the rule speaks of the act.
+func (r *rule) matches(a *act, pl *place) bool {
+	named := r.covers(a.tool)
+	onPath := a.kind == actRead || a.kind == actWrite
+	kin := r.family != actUse && r.family == a.kind
+	allow := r.List == "allow"
+	switch {
+	case r.command != nil:
+		if a.kind == actCommand && r.covers(shellTool) {
+			return r.command.matches(a, !allow)
+		}
+		// What a command reads goes with the permission to run it.
+		return allow && a.owner != nil && r.covers(shellTool) && r.command.matches(a.owner, false)
+	case r.path != nil:
+		if !onPath || !named && !kin || !r.path.matches(a.path) {
+			return false
+		}
+		if !allow || a.kind == actRead {
+			return true
+		}
+		// A rule opens a sensitive file only by naming it.
+		name := pl.sensitive(a.path)
+		return name == "" || strings.Contains(strings.ToLower(r.Text), strings.ToLower(name))
+	case r.domain != "":
+		return named && a.host != "" && (a.host == r.domain || strings.HasSuffix(a.host, "."+r.domain))
+	case a.shell && r.covers(shellTool):
+		return true
+	case !named && !kin:
+		return false
+	case allow && onPath:
+		// A tool's name alone opens the workspace, not the machine.
+		return pl.inside(a.path) && (a.kind == actRead || pl.sensitive(a.path) == "")
+	}
+	return true
+}
+
+// match returns the first rule of the list that speaks of the act.
+func match(list []*rule, a *act, pl *place) *rule {
+	for _, r := range list {
+		if r.matches(a, pl) {
+			return r
+		}
+	}
+	return nil
+}
+
+// matchBelow returns the first rule that could speak of a file inside the
+// directory which the act searches.
+func matchBelow(list []*rule, a *act, pl *place) *rule {
+	for _, r := range list {
+		if r.path != nil && (r.covers(a.tool) || r.family == actRead) && r.path.below(a.path) && isDir(a.path) {
+			return r
+		}
+	}
+	return nil
+}
+
+// unknown reports a rule for a tool that does not exist. To forbid or to ask,
+// a name that is nearly right is an error: it was meant to protect something.
+func (r *rule) unknown(tools []string) (warning string, err error) {
+	if tools == nil || r.pattern || strings.HasPrefix(r.name, "mcp__") {
+		return "", nil
+	}
+	if _, ok := aliases[r.name]; ok || slices.Contains(tools, r.name) || r.name == shellTool || slices.Contains(specTools, r.name) {
+		return "", nil
+	}
+	near := nearestName(r.name, tools)
+	if near == "" {
+		return fmt.Sprintf("no tool is called %s", r.name), nil
+	}
+	return "", fmt.Errorf("no tool is called %s; did you mean %s?", r.name, near)
+}
+
+// wildcard matches a name against a pattern in which * stands for anything.
+func wildcard(pattern, name string) bool {
+	parts := strings.Split(pattern, "*")
+	rest, ok := strings.CutPrefix(name, parts[0])
+	if !ok {
+		return false
+	}
+	for i, part := range parts[1:] {
+		if i == len(parts)-2 {
+			return strings.HasSuffix(rest, part)
+		}
+		at := strings.Index(rest, part)
+		if at < 0 {
+			return false
+		}
+		rest = rest[at+len(part):]
+	}
+	return rest == ""
+}
+
+// hostOf returns the host of the URL in a call's argument "url".
+func hostOf(r *sched.Request) string {
+	var in struct {
+		URL string `json:"url"`
+	}
+	if json.Unmarshal(r.Call.Args, &in) != nil {
+		return ""
+	}
+	u, err := url.Parse(in.URL)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+}
+
+// nearestName returns the known name that was probably meant: equal but for
+// case, or two letters apart.
+func nearestName(want string, tools []string) string {
+	names := slices.Clone(tools)
+	for n := range aliases {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	best, dist := "", 3
+	for _, n := range names {
+		d := distance(strings.ToLower(want), strings.ToLower(n))
+		if d < dist && d < len(want)/2+1 {
+			best, dist = n, d
+		}
+	}
+	return best
+}
+
+// distance counts the single-byte edits between two short names.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}

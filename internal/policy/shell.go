@@ -1,0 +1,246 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+const (
+	maxCommand = 64 << 10 // bytes of a command line that is taken apart
+	maxNesting = 1000     // things in it that could nest
+	maxInner   = 4        // lines that are arguments of lines (sh -c)
+	maxDirs    = 8        // directories that a command could be in after cd
+)
+
+// shellActs parses a command line and returns what it does: each simple
+// command wherever it stands, each redirect, and what cannot be judged. It
+// starts in dir, a resolved path.
+func (p *Policy) shellActs(src, dir string) []act {
+	w := &shellWalk{place: p.place, dirs: []string{dir}}
+	w.source(src, 0)
+	if len(w.acts) == 0 {
+		w.doubt("runs no command")
+	}
+	return w.acts
+}
+
+type shellWalk struct {
+	place *place
+	acts  []act
+	// dirs are all the directories that a part of the line could run in. A cd
+	// adds to them; whether it fails or stays in a subshell is not followed.
+	dirs []string
+	lost bool // something may have changed where and how commands run
+}
+
+// doubt notes something that cannot be judged, once.
+func (w *shellWalk) doubt(format string, a ...any) {
+	why := "the command line " + fmt.Sprintf(format, a...)
+	if !slices.ContainsFunc(w.acts, func(a act) bool { return a.why == why }) {
+		w.acts = append(w.acts, act{kind: actOpaque, why: why})
+	}
+}
+
+// source takes a line apart; depth counts the lines around it.
+func (w *shellWalk) source(src string, depth int) {
+	file, err := parse(src)
+	if err != nil {
+		w.acts = append(w.acts, act{kind: actOpaque, unread: true, why: "the command line " + err.Error()})
+		return
+	}
+	for node := range syntax.Preorder(file) {
+		w.node(node, depth)
+	}
+}
+
+func parse(src string) (*syntax.File, error) {
+	if len(src) > maxCommand {
+		return nil, fmt.Errorf("is longer than %d bytes", maxCommand)
+	}
+	if strings.Contains(src, dynamic) {
+		return nil, errors.New("is known only when it runs")
+	}
+	if nesting(src) > maxNesting {
+		return nil, errors.New("is nested too deeply")
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(src), "")
+	if err != nil {
+		return nil, fmt.Errorf("cannot be parsed (%s)", show(err.Error()))
+	}
+	return file, nil
+}
+
+// nesting bounds how deep a line can nest, for the parser recurses.
+func nesting(src string) int {
+	n := 0
+	for i := range len(src) {
+		if strings.IndexByte("({[`!", src[i]) >= 0 {
+			n++
+		}
+	}
+	for _, word := range strings.FieldsFunc(src, func(r rune) bool { return r <= ' ' || r == ';' }) {
+		switch word {
+		case "if", "while", "until", "for", "case", "function", "time", "coproc", "select", "then", "else", "elif", "do":
+			n++
+		}
+	}
+	return n
+}
+
+// node judges one node. Those below it come by themselves, so commands are
+// found wherever they stand: in substitutions, here-documents, functions.
+func (w *shellWalk) node(node syntax.Node, depth int) {
+	switch n := node.(type) {
+	case nil, *syntax.File, *syntax.BinaryCmd, *syntax.Subshell, *syntax.Block, *syntax.Word, *syntax.Lit, *syntax.SglQuoted,
+		*syntax.DblQuoted, *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ExtGlob, *syntax.Comment, *syntax.Assign:
+	case *syntax.Stmt:
+		if n.Background || n.Coprocess || n.Disown {
+			w.doubt("leaves a command running in the background")
+		}
+	case *syntax.ParamExp:
+		if n.Excl || n.Index != nil || n.Slice != nil || n.Repl != nil || n.Exp != nil || n.NestedParam != nil || n.Flags != nil {
+			w.doubt("computes a value (${…})")
+		}
+	case *syntax.CallExpr:
+		w.call(n, depth)
+	case *syntax.Redirect:
+		w.redirect(n)
+	default:
+		w.lost = true
+		w.doubt("uses what is not analysed (%s)", strings.TrimPrefix(fmt.Sprintf("%T", node), "*syntax."))
+	}
+}
+
+// call judges a simple command.
+func (w *shellWalk) call(n *syntax.CallExpr, depth int) {
+	if len(n.Args) == 0 {
+		w.lost = true
+		w.doubt("sets a variable")
+		return
+	}
+	a := act{kind: actCommand, shell: true, prefixed: len(n.Assigns) > 0}
+	for _, arg := range n.Args {
+		a.words = append(a.words, wordOf(arg))
+	}
+	w.inner(a.words, depth)
+	reads, as, ok := w.readOnly(&a)
+	if !ok && shiftsShell[a.words[0].s] {
+		w.lost = true
+	}
+	a.harmless = ok
+	w.acts = append(w.acts, a)
+	for _, path := range reads {
+		w.acts = append(w.acts, act{kind: actRead, tool: as, path: path, owner: &a})
+	}
+}
+
+// shiftsShell are the commands that change what a later one of the line means
+// or touches.
+var shiftsShell = map[string]bool{
+	"cd": true, "pushd": true, "popd": true, "alias": true, "unalias": true, "eval": true, "source": true, ".": true,
+	"exec": true, "set": true, "shopt": true, "enable": true, "hash": true, "builtin": true, "command": true,
+	"export": true, "unset": true, "read": true, "trap": true, dynamic: true,
+}
+
+// inner takes apart the line that is an argument of this command, so that
+// rules see what it runs.
+func (w *shellWalk) inner(words []word, depth int) {
+	if depth >= maxInner {
+		return
+	}
+	first := 0
+	if wrappers[filepath.Base(words[0].s)] {
+		first = slices.IndexFunc(words, func(w word) bool { return shells[filepath.Base(w.s)] })
+	}
+	if first < 0 || !shells[filepath.Base(words[first].s)] {
+		return
+	}
+	words = words[first:]
+	if words[0].s == "eval" {
+		parts := make([]string, len(words))
+		for i, word := range words {
+			parts[i] = word.s
+		}
+		w.source(strings.Join(parts[1:], " "), depth+1)
+		return
+	}
+	for i, word := range words {
+		if i > 0 && strings.HasPrefix(word.s, "-") && strings.HasSuffix(word.s, "c") && i+1 < len(words) {
+			w.source(words[i+1].s, depth+1)
+			return
+		}
+	}
+}
+
+var shells = map[string]bool{"eval": true, "sh": true, "bash": true, "dash": true, "zsh": true, "ksh": true, "ash": true}
+
+// redirect judges a redirect: it reads or writes the path that it names, as
+// the file tools do (BUG-SP-05).
+func (w *shellWalk) redirect(n *syntax.Redirect) {
+	if n.N != nil && strings.HasPrefix(n.N.Value, "{") {
+		w.lost = true
+		w.doubt("sets a variable")
+	}
+	switch n.Op {
+	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+		return // data; substitutions in it come by themselves
+	}
+	target := wordOf(n.Word)
+	if n.Op == syntax.DplOut || n.Op == syntax.DplIn {
+		if fd := strings.TrimSuffix(target.s, "-"); strings.Trim(fd, "0123456789") == "" {
+			return // a descriptor, not a file
+		}
+	}
+	switch target.s {
+	case "/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin":
+		return
+	}
+	paths, ok := w.paths(target)
+	if !ok || n.Op == syntax.DplIn {
+		w.doubt("redirects to or from something that is known only when it runs")
+		return
+	}
+	for _, path := range paths {
+		if n.Op == syntax.RdrIn {
+			w.acts = append(w.acts, act{kind: actRead, tool: readTool, path: path})
+		} else {
+			w.acts = append(w.acts, act{kind: actWrite, tool: writeTool, path: path})
+		}
+	}
+}
+
+// paths resolves a word as a path, in every directory that the command could
+// run in.
+func (w *shellWalk) paths(target word) ([]string, bool) {
+	s := target.s
+	switch {
+	case s == "" || strings.Contains(s, dynamic) || target.glob:
+		return nil, false
+	case target.tilde:
+		if w.place.home == "" || s != "~" && !strings.HasPrefix(s, "~/") {
+			return nil, false
+		}
+		s = w.place.home + s[1:]
+	}
+	if filepath.IsAbs(s) {
+		path, err := resolve(s)
+		return []string{path}, err == nil
+	}
+	if w.lost {
+		return nil, false
+	}
+	var out []string
+	for _, dir := range w.dirs {
+		path, err := resolve(dir + string(filepath.Separator) + s)
+		if err != nil {
+			return nil, false
+		}
+		out = append(out, path)
+	}
+	return out, true
+}

@@ -1,0 +1,131 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"capstan/internal/sched"
+)
+
+// sum makes one verdict of those on the acts of a call: the strictest counts.
+func (p *Policy) sum(found []finding) Explanation {
+	worst := found[0]
+	for _, f := range found[1:] {
+		if f.decision > worst.decision {
+			worst = f
+		}
+	}
+	out := Explanation{Verdict: sched.Verdict{Decision: worst.decision, By: "approval mode " + string(p.mode)}}
+	if worst.rule != nil {
+		out.By, out.Rule = "rule "+worst.rule.String(), worst.rule.Text
+	}
+	if worst.decision == sched.Allow {
+		return out
+	}
+	out.Reason = reasons(found, worst.decision)
+	out.Rules = p.openers(found)
+	out.Suggestion = p.suggest(worst, found, out.Rules)
+	return out
+}
+
+// reasons joins the reasons of all acts that are as strict as the verdict.
+func reasons(found []finding, d sched.Decision) string {
+	const most = 4
+	var all []string
+	for _, f := range found {
+		if f.decision == d && !slices.Contains(all, f.reason) {
+			all = append(all, f.reason)
+		}
+	}
+	if len(all) > most {
+		all = append(all[:most], "and more")
+	}
+	return strings.Join(all, "; ")
+}
+
+// openers returns the allow rules under which the call would run: one for each
+// act that the mode asks about. There are none when a rule or plan mode is in
+// the way, or when an act is such that no rule can mean it.
+func (p *Policy) openers(found []finding) []string {
+	var rules []string
+	for _, f := range found {
+		if f.decision == sched.Allow {
+			continue
+		}
+		if f.rule != nil || f.decision == sched.Deny {
+			return nil
+		}
+		text := f.act.opener()
+		if text == "" || !p.opens(text, f.act) {
+			return nil
+		}
+		if !slices.Contains(rules, text) {
+			rules = append(rules, text)
+		}
+	}
+	return rules
+}
+
+// opens tries a rule before it is suggested: it has to be one that the matcher
+// will match (BUG-SP-11).
+func (p *Policy) opens(text string, a *act) bool {
+	r, err := parseRule(Rule{List: "allow", Text: text}, p.place)
+	return err == nil && r.matches(a, p.place)
+}
+
+// opener returns the narrowest rule that means the act, or "".
+func (a *act) opener() string {
+	switch a.kind {
+	case actRead:
+		return "Read(" + escapePath(a.path) + ")"
+	case actWrite:
+		return "Edit(" + escapePath(a.path) + ")"
+	case actCommand:
+		return "Bash(" + line(a.words) + ")"
+	case actUse:
+		if a.host != "" && a.tool == "web_fetch" {
+			return "WebFetch(domain:" + a.host + ")"
+		}
+		return a.tool
+	}
+	return ""
+}
+
+// suggest says what would let the call run.
+func (p *Policy) suggest(worst finding, found []finding, rules []string) string {
+	switch {
+	case worst.decision == sched.Deny && worst.rule != nil:
+		return "a deny rule holds in every approval mode; to allow the call, change " + worst.rule.String()
+	case worst.rule != nil:
+		return "no approval mode answers an ask rule: run it where someone can answer, or change " + worst.rule.String()
+	}
+	var ways []string
+	switch {
+	case worst.decision == sched.Deny: // plan mode
+		ways = append(ways, "--approval-mode default (asks)")
+	case p.mode == Default && editsOnly(found, p.place):
+		ways = append(ways, "--approval-mode auto-edit (writes in the workspace)")
+	}
+	ways = append(ways, "--approval-mode yolo (all but what rules forbid)")
+	if len(rules) > 0 {
+		quoted := make([]string, len(rules))
+		for i, r := range rules {
+			quoted[i] = quote(r)
+		}
+		ways = append(ways, strings.Join(quoted, ", ")+" in permissions.allow of "+p.settings)
+	}
+	return "to allow it, use " + strings.Join(ways, ", or ")
+}
+
+// editsOnly says whether auto-edit would answer every question.
+func editsOnly(found []finding, pl *place) bool {
+	for _, f := range found {
+		if f.decision == sched.Allow {
+			continue
+		}
+		if f.act.kind != actWrite || !pl.inside(f.act.path) || pl.sensitive(f.act.path) != "" {
+			return false
+		}
+	}
+	return true
+}
