@@ -7,11 +7,12 @@ import (
 	"capstan/internal/sched"
 )
 
-// sum makes one verdict of those on the acts of a call: the strictest counts.
+// sum makes one verdict of those on the acts of a call: the strictest counts,
+// and of equals the one that a rule made.
 func (p *Policy) sum(found []finding) Explanation {
 	worst := found[0]
 	for _, f := range found[1:] {
-		if f.decision > worst.decision {
+		if f.decision > worst.decision || f.decision == worst.decision && worst.rule == nil && f.rule != nil {
 			worst = f
 		}
 	}

@@ -1,0 +1,578 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"capstan/internal/sched"
+	"capstan/internal/tool"
+)
+
+// A world is a workspace with something around it:
+//
+//	base/ws         a git work tree, the workspace
+//	base/ws/sub     the working directory of some tests
+//	base/outside    not in the workspace
+//	base/spill      readable without asking
+//	base/home       the home directory
+//	base/link       a symbolic link to ws
+//	ws/out          a symbolic link to ../outside
+type world struct{ base, ws, outside, spill, home string }
+
+func newWorld(t testing.TB) world {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := world{base, filepath.Join(base, "ws"), filepath.Join(base, "outside"), filepath.Join(base, "spill"), filepath.Join(base, "home")}
+	for _, d := range []string{"ws/.git/hooks", "ws/sub/deep", "ws/src", "outside/dir", "spill", "home/notes"} {
+		if err := os.MkdirAll(filepath.Join(base, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{"ws/.git/HEAD", "ws/a.txt", "ws/.env", "ws/src/main.go", "ws/sub/.env", "outside/x.txt", "home/notes/n.md"} {
+		if err := os.WriteFile(filepath.Join(base, f), []byte("x\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{"link": "ws", "ws/out": "../outside", "ws/dangling": "../outside/new.txt"} {
+		if err := os.Symlink(target, filepath.Join(base, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+// expand puts the world's directories into a text.
+func (w world) expand(s string) string {
+	return strings.NewReplacer("$WS", w.ws, "$OUT", w.outside, "$SPILL", w.spill, "$HOME", w.home, "$BASE", w.base).Replace(s)
+}
+
+func (w world) options(mode Mode) Options {
+	return Options{Mode: mode, Dir: w.ws, Home: w.home, Readable: []string{w.spill}, Settings: "SETTINGS"}
+}
+
+// rules reads "allow A; deny B" into rules.
+func (w world) rules(s string) []Rule {
+	var out []Rule
+	for part := range strings.SplitSeq(s, "; ") {
+		if list, text, ok := strings.Cut(strings.TrimSpace(part), " "); ok {
+			out = append(out, Rule{List: list, Text: w.expand(text), Origin: "test"})
+		}
+	}
+	return out
+}
+
+type fake struct{ spec tool.Spec }
+
+func (f fake) Spec() *tool.Spec { return &f.spec }
+func (f fake) Run(context.Context, *tool.Invocation) (tool.Result, error) {
+	return tool.Text(""), nil
+}
+
+func entry(t testing.TB, name string, effect tool.Effect) *tool.Entry {
+	t.Helper()
+	var r tool.Registry
+	if err := r.Add(fake{tool.Spec{Name: name, Description: "d", Effect: effect}}); err != nil {
+		t.Fatal(err)
+	}
+	return r.Tools()[0]
+}
+
+// request makes a call from a short text: "read_file PATH", "sh COMMAND",
+// "use TOOL", "fetch URL", "none TOOL", "wild TOOL".
+func (w world) request(t testing.TB, text string) *sched.Request {
+	t.Helper()
+	verb, rest, _ := strings.Cut(w.expand(text), " ")
+	req := &sched.Request{Call: &tool.Call{ID: "1", Name: verb, Args: json.RawMessage(`{}`), Source: tool.FromModel}}
+	path := func() []string {
+		p := rest
+		if !filepath.IsAbs(p) {
+			p = w.ws + "/" + p
+		}
+		p, err := resolve(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []string{p}
+	}
+	name, effect := verb, tool.EffectUnknown
+	switch verb {
+	case "read_file", "list_directory", "grep_search", "glob":
+		effect = tool.EffectRead
+		req.Access = tool.Access{Overlap: true, Reads: path()}
+	case "write_file":
+		effect = tool.EffectWrite
+		req.Access = tool.Access{Writes: path()}
+	case "edit":
+		effect = tool.EffectWrite
+		req.Access = tool.Access{Writes: path(), Reads: path()}
+	case "sh":
+		name, effect = shellTool, tool.EffectExec
+		req.Call.Args, _ = json.Marshal(map[string]string{"command": rest})
+	case "shin": // DIR COMMAND
+		dir, command, _ := strings.Cut(rest, " ")
+		name, effect = shellTool, tool.EffectExec
+		req.Call.Args, _ = json.Marshal(map[string]string{"command": command, "directory": dir})
+	case "use":
+		name = rest
+	case "fetch":
+		name = "web_fetch"
+		req.Call.Args, _ = json.Marshal(map[string]string{"url": rest})
+	case "none":
+		name, effect = rest, tool.EffectNone
+	case "wild":
+		name, effect = rest, tool.EffectRead
+		req.Access = tool.Access{Outside: true}
+	case "vague":
+		name, effect = rest, tool.EffectRead
+	case "relative":
+		name, effect = "write_file", tool.EffectWrite
+		req.Access = tool.Access{Writes: []string{rest}}
+	default:
+		t.Fatalf("unknown call %q", text)
+	}
+	req.Call.Name, req.Entry = name, entry(t, name, effect)
+	return req
+}
+
+var decisions = map[sched.Decision]string{sched.Allow: "allow", sched.Ask: "ask", sched.Deny: "deny", sched.Abstain: "abstain"}
+
+// TestDecide is the table of what runs, asks and is denied. The fourth column
+// is what decided: a part of Verdict.By, "" for the mode.
+//
+// S0-010, S0-163 (nested calls are judged by the same table, see
+// TestNestedIsJudgedAlike). BUG-PP-01, BUG-PP-03, BUG-SP-01, BUG-SP-03,
+// BUG-SP-05, BUG-SP-06, BUG-SP-08, BUG-SP-10.
+func TestDecide(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		mode              Mode
+		rules, call, want string
+		by                string
+	}{
+		// Modes without rules.
+		{Plan, "", "read_file a.txt", "allow", ""},
+		{Plan, "", "read_file $OUT/x.txt", "ask", ""},
+		{Plan, "", "write_file a.txt", "deny", ""},
+		{Plan, "", "edit a.txt", "deny", ""},
+		{Plan, "", "sh ls -la", "allow", ""},
+		{Plan, "", "sh make", "deny", ""},
+		{Plan, "", "use mcp__s__t", "deny", ""},
+		{Plan, "", "none todo_write", "allow", ""},
+		{Plan, "", "wild web_search", "ask", ""},
+		{Plan, "allow Edit", "write_file a.txt", "deny", ""},
+		{Plan, "allow Bash", "sh make", "deny", ""},
+		{Plan, "allow Read(/$OUT/**)", "read_file $OUT/x.txt", "allow", "Read("},
+		{Plan, "ask Read(.env)", "read_file .env", "ask", "Read(.env)"},
+		{Default, "", "read_file a.txt", "allow", ""},
+		{Default, "", "read_file new/not/there", "allow", ""},
+		{Default, "", "list_directory .", "allow", ""},
+		{Default, "", "grep_search src", "allow", ""},
+		{Default, "", "write_file a.txt", "ask", ""},
+		{Default, "", "edit a.txt", "ask", ""},
+		{Default, "", "sh make", "ask", ""},
+		{Default, "", "use mcp__s__t", "ask", ""},
+		{Default, "", "none exec", "allow", ""},
+		{Default, "", "vague thing", "ask", ""},
+		{Default, "", "wild thing", "ask", ""},
+		{Default, "", "relative a.txt", "ask", ""},
+		{AutoEdit, "", "write_file a.txt", "allow", ""},
+		{AutoEdit, "", "edit sub/deep/new.go", "allow", ""},
+		{AutoEdit, "", "sh make", "ask", ""},
+		{AutoEdit, "", "use mcp__s__t", "ask", ""},
+		{AutoEdit, "", "relative a.txt", "ask", ""},
+		{Yolo, "", "write_file $OUT/x.txt", "allow", ""},
+		{Yolo, "", "sh rm -rf /", "allow", ""},
+		{Yolo, "", "sh if (", "allow", ""},
+		{Yolo, "", "use mcp__s__t", "allow", ""},
+		{Yolo, "", "write_file .git/hooks/pre-commit", "allow", ""},
+
+		// Outside the workspace, also through links.
+		{Default, "", "read_file $OUT/x.txt", "ask", ""},
+		{Default, "", "read_file out/x.txt", "ask", ""},
+		{AutoEdit, "", "write_file out/new.txt", "ask", ""},
+		{AutoEdit, "", "write_file dangling", "ask", ""},
+		{AutoEdit, "", "write_file out/../ws/a.txt", "allow", ""},
+		{AutoEdit, "", "write_file out/../x.txt", "ask", ""},
+		{AutoEdit, "", "write_file $WS/../wsx/a.txt", "ask", ""},
+		{AutoEdit, "", "write_file $WSother", "ask", ""},
+		{AutoEdit, "", "write_file $BASE/link/a.txt", "allow", ""},
+		{Default, "", "read_file $BASE/link/a.txt", "allow", ""},
+		{Default, "", "read_file $SPILL/call_1.txt", "allow", ""},
+		{AutoEdit, "", "write_file $SPILL/call_1.txt", "ask", ""},
+		{Default, "deny Read", "read_file $SPILL/call_1.txt", "deny", "Read"},
+
+		// What changes what runs later.
+		{AutoEdit, "", "write_file .git/config", "ask", ""},
+		{AutoEdit, "", "edit .git/hooks/pre-commit", "ask", ""},
+		{AutoEdit, "", "write_file sub/.git/config", "ask", ""},
+		{AutoEdit, "", "write_file .GIT/config", "ask", ""},
+		{AutoEdit, "", "write_file .capstan/settings.json", "ask", ""},
+		{AutoEdit, "", "write_file .mcp.json", "ask", ""},
+		{AutoEdit, "", "write_file .bashrc", "ask", ""},
+		{AutoEdit, "", "write_file sub/.envrc", "ask", ""},
+		{AutoEdit, "", "write_file .gitignore", "allow", ""},
+		{AutoEdit, "allow Edit", "write_file .git/config", "ask", ""},
+		{AutoEdit, "allow Edit(/**)", "write_file .git/config", "ask", ""},
+		{AutoEdit, "allow Edit(/.git/config)", "write_file .git/config", "allow", "Edit"},
+		{Default, "", "read_file .git/config", "allow", ""},
+
+		// Deny beats ask beats allow, whatever the order and the mode.
+		{Default, "allow Edit; ask Edit; deny Edit", "write_file a.txt", "deny", "permissions.deny"},
+		{Default, "allow Edit; ask Edit", "write_file a.txt", "ask", "permissions.ask"},
+		{Default, "allow Edit", "write_file a.txt", "allow", "permissions.allow"},
+		{Yolo, "deny Edit", "write_file a.txt", "deny", "permissions.deny"},
+		{Yolo, "ask Edit", "write_file a.txt", "ask", "permissions.ask"},
+		{Yolo, "ask mcp__s", "use mcp__s__t", "ask", "permissions.ask"},
+		{Yolo, "deny none_tool; deny exec", "none exec", "deny", "exec"},
+
+		// Tool names, aliases, patterns.
+		{Default, "allow mcp__s", "use mcp__s__t", "allow", "mcp__s"},
+		{Default, "allow mcp__s", "use mcp__sx__t", "ask", ""},
+		{Default, "allow mcp__s__*", "use mcp__s__t", "allow", "mcp__s__*"},
+		{Default, "allow mcp__s__get_*", "use mcp__s__get_x", "allow", "mcp__s__get_*"},
+		{Default, "allow mcp__s__get_*", "use mcp__s__set_x", "ask", ""},
+		{Default, "allow mcp__*__get_*", "use mcp__s__get_x", "allow", "mcp__*"},
+		{Default, "deny *", "read_file a.txt", "deny", "*"},
+		{Default, "allow mcp__s__t", "use mcp__s__t2", "ask", ""},
+		{Default, "allow mcp__s__t", "use mcp__s__T", "ask", ""},
+		{Default, "deny Read", "grep_search src", "deny", "Read"},
+		{Default, "deny Read", "list_directory src", "deny", "Read"},
+		{Default, "deny read_file", "grep_search src", "allow", ""},
+		{Default, "deny ReadFileTool", "read_file a.txt", "deny", "ReadFileTool"},
+		{Default, "deny LS", "list_directory src", "deny", "LS"},
+		{Default, "deny Grep", "grep_search src", "deny", "Grep"},
+		{Default, "deny Glob", "glob src", "deny", "Glob"},
+		{AutoEdit, "deny Write", "write_file a.txt", "deny", "Write"},
+		{AutoEdit, "deny Write", "edit a.txt", "allow", ""},
+		{AutoEdit, "deny Edit", "write_file a.txt", "deny", "Edit"},
+		{Default, "allow Edit", "write_file $OUT/x.txt", "ask", ""},
+		{Default, "allow Bash", "sh make", "allow", "Bash"},
+		{Default, "allow ShellTool", "sh make", "allow", "ShellTool"},
+		{Default, "allow run_shell_command", "sh for i in 1; do x; done", "allow", "run_shell_command"},
+		{Default, "allow Bash(*)", "sh make", "allow", "Bash(*)"},
+		{Default, "allow WebFetch(domain:go.dev)", "fetch https://pkg.go.dev/x", "allow", "WebFetch"},
+		{Default, "allow WebFetch(domain:go.dev)", "fetch https://evilgo.dev/x", "ask", ""},
+		{Default, "allow WebFetch(domain:go.dev)", "fetch https://go.dev@evil.test/", "ask", ""},
+
+		// Paths.
+		{Default, "deny Read(.env)", "read_file .env", "deny", "Read(.env)"},
+		{Default, "deny Read(.env)", "read_file sub/.env", "deny", "Read(.env)"},
+		{Default, "deny Read(./.env)", "read_file sub/.env", "allow", ""},
+		{Default, "deny Read(/.env)", "read_file .env", "deny", "Read(/.env)"},
+		{Default, "deny Read(**/.env)", "read_file sub/.env", "deny", "Read"},
+		{Default, "deny Read(*.go)", "read_file src/main.go", "deny", "Read(*.go)"},
+		{Default, "deny Read(src)", "read_file src/main.go", "deny", "Read(src)"},
+		{Default, "deny Read(src/)", "read_file src/main.go", "deny", "Read(src/)"},
+		{Default, "deny Read(src/**)", "read_file src/main.go", "deny", "Read(src/**)"},
+		{Default, "deny Read(src/*.ts)", "read_file src/main.go", "allow", ""},
+		{Default, "deny Read(s?c/main.[a-z]o)", "read_file src/main.go", "deny", "Read"},
+		{Default, "deny Read(/$OUT/**)", "read_file out/x.txt", "deny", "Read"},
+		{Default, "deny Read(/out/**)", "read_file $OUT/x.txt", "deny", "Read"},
+		{Default, "deny Read(/$BASE/link/a.txt)", "read_file a.txt", "deny", "Read"},
+		{Default, "allow Read(~/notes/**)", "read_file $HOME/notes/n.md", "allow", "Read"},
+		{Default, "allow Read(~/notes/**)", "read_file $HOME/other", "ask", ""},
+		{Default, "allow Read(../outside/x.txt)", "read_file $OUT/x.txt", "allow", "Read"},
+		{Default, "allow Edit(/src/**)", "edit src/main.go", "allow", "Edit"},
+		{Default, "allow Edit(/src/**)", "edit a.txt", "ask", ""},
+		{Default, "allow Edit(/$OUT/x.txt)", "edit $OUT/x.txt", "allow", "Edit"},
+		{Default, "deny Read(.env)", "edit .env", "deny", "Read(.env)"},
+		{Default, "deny Edit(.env)", "read_file .env", "allow", ""},
+		{Default, "deny Read(a\\*.txt)", "read_file a.txt", "allow", ""},
+		{Default, "deny Read(.env)", "grep_search .", "deny", "Read(.env)"},
+		{Default, "deny Read(/src/**)", "grep_search sub", "allow", ""},
+		{Default, "ask Read(.env)", "grep_search .", "ask", "Read(.env)"},
+		{Default, "deny Read(.env)", "list_directory .", "allow", ""},
+
+		// Commands that are known to read only.
+		{Default, "", "sh pwd", "allow", ""},
+		{Default, "", "sh ls -la src", "allow", ""},
+		{Default, "", "sh cat a.txt src/main.go", "allow", ""},
+		{Default, "", "sh cat $OUT/x.txt", "ask", ""},
+		{Default, "", "sh cat out/x.txt", "ask", ""},
+		{Default, "", "sh cat ~/notes/n.md", "ask", ""},
+		{Default, "", "sh cat '~/notes/n.md'", "allow", ""},
+		{Default, "", "sh cat *.txt", "ask", ""},
+		{Default, "", "sh cat {a,b}", "ask", ""},
+		{Default, "", "sh cat $FILE", "ask", ""},
+		{Default, "", "sh cat $'a.txt'", "ask", ""},
+		{Default, "", `sh c\at "a".txt`, "allow", ""},
+		{Default, "", "sh ls -la | head -5 && git status", "allow", ""},
+		{Default, "", "sh git log --oneline -5", "allow", ""},
+		{Default, "", "sh git --no-pager diff --stat", "allow", ""},
+		{Default, "", "sh git diff --output=x", "ask", ""},
+		{Default, "", "sh git diff --outp=x", "ask", ""},
+		{Default, "", "sh git diff --no-index $OUT/x.txt a.txt", "ask", ""},
+		{Default, "", "sh git -c core.pager=x log", "ask", ""},
+		{Default, "", "sh git push", "ask", ""},
+		{Default, "", "sh git", "ask", ""},
+		{Default, "", "sh grep -rn foo src", "allow", ""},
+		{Default, "", "sh grep -rf /etc/passwd src", "ask", ""},
+		{Default, "", "sh wc --files0-from=x", "ask", ""},
+		{Default, "", "sh tail -f a.txt", "ask", ""},
+		{Default, "", "sh date -s now", "ask", ""},
+		{Default, "", "sh PATH=. ls", "ask", ""},
+		{Default, "", "sh PATH=.; ls", "ask", ""},
+		{Default, "", "sh ls() { rm x; }; ls", "ask", ""},
+		{Default, "", "sh alias ls=rm; ls", "ask", ""},
+		{Default, "", "sh echo $(ls)", "ask", ""},
+		{Default, "", `sh echo "v$(ls)"`, "allow", ""},
+		{Default, "", "sh echo \"$(rm x)\"", "ask", ""},
+		{Default, "", "sh cat <(rm x)", "ask", ""},
+		{Default, "", "sh echo ${x:-$(rm x)}", "ask", ""},
+		{Default, "", "sh echo ${x@P}", "ask", ""},
+		{Default, "", "sh echo $((a[$(rm x)]))", "ask", ""},
+		{Default, "", "sh ls &", "ask", ""},
+		{Default, "", "sh ls; rm x", "ask", ""},
+		{Default, "", "sh ls\nrm x", "ask", ""},
+		{Default, "", "sh (ls)", "allow", ""},
+		{Default, "", "sh ! ls", "allow", ""},
+		{Default, "", "sh if (", "ask", ""},
+		{Default, "", "sh # nothing", "ask", ""},
+		{Default, "", "sh cd sub && ls && cat .env", "allow", ""},
+		{Default, "", "sh cd .. && cat outside/x.txt", "ask", ""},
+		{Default, "", "sh cd out; ls", "ask", ""},
+		{Default, "", "sh cd sub; cat ../out/x.txt", "ask", ""},
+		{Default, "", "sh cd -; ls", "ask", ""},
+		{Default, "allow Bash(pushd:*)", "sh pushd /etc; cat passwd", "ask", ""},
+		{Default, "", "shin $OUT ls", "ask", ""},
+		{Default, "", "shin sub cat deep/x", "allow", ""},
+		{Default, "", "shin out ls", "ask", ""},
+		{Plan, "", "sh ls > x", "deny", ""},
+		{Plan, "", "sh ls 2>/dev/null", "allow", ""},
+
+		// Redirects are writes to their path.
+		{Default, "", "sh ls 2>&1 >/dev/null", "allow", ""},
+		{Default, "", "sh ls > list.txt", "ask", ""},
+		{AutoEdit, "", "sh ls > list.txt", "allow", ""},
+		{AutoEdit, "", "sh ls >> .git/hooks/post-commit", "ask", ""},
+		{AutoEdit, "", "sh ls > $OUT/list.txt", "ask", ""},
+		{AutoEdit, "", "sh ls > out/list.txt", "ask", ""},
+		{AutoEdit, "", "sh ls >| $X", "ask", ""},
+		{AutoEdit, "", "sh ls >&2file", "allow", ""},
+		{Default, "", "sh ls >&2file", "ask", ""},
+		{AutoEdit, "", "sh ls &> out/l", "ask", ""},
+		{AutoEdit, "", "sh cat <> out/l", "ask", ""},
+		{AutoEdit, "deny Edit(list.txt)", "sh ls > list.txt", "deny", "Edit"},
+		{AutoEdit, "deny Write(list.txt)", "sh ls > list.txt", "deny", "Write"},
+		{Default, "allow Bash(git show:*)", "sh git show HEAD > out.txt", "ask", ""},
+		{Default, "allow Bash(git show:*)", "sh git show HEAD --ext-diff", "allow", ""},
+		{Default, "allow Bash(git show:*)", "sh git show HEAD &", "ask", ""},
+		{Default, "allow Bash(git show:*); allow Edit(/o.txt)", "sh git show HEAD --ext-diff > o.txt", "allow", ""},
+		{Default, "", "sh cat < $OUT/x.txt", "ask", ""},
+		{Default, "", "sh cat < a.txt", "allow", ""},
+		{Default, "", "sh cat <<< hello", "allow", ""},
+		{Default, "", "sh cat <<EOF\n$(rm x)\nEOF", "ask", ""},
+		{Default, "", "sh cat <<'EOF'\n$(rm x)\nEOF", "allow", ""},
+
+		// Rules for commands.
+		{Default, "allow Bash(npm run test:*)", "sh npm run test", "allow", "npm"},
+		{Default, "allow Bash(npm run test:*)", "sh npm run test -- -x", "allow", "npm"},
+		{Default, "allow Bash(npm run test:*)", "sh npm run tester", "ask", ""},
+		{Default, "allow Bash(npm run test:*)", "sh npm run 'test x'", "ask", ""},
+		{Default, "allow Bash(npm run test *)", "sh npm run test -- -x", "allow", "npm"},
+		{Default, "allow Bash(npm run test)", "sh npm run test -- -x", "ask", ""},
+		{Default, "allow Bash(npm run test)", "sh npm  run \"test\"", "allow", "npm"},
+		{Default, "allow Bash(git * main)", "sh git push origin main", "allow", "git"},
+		{Default, "allow Bash(git * main)", "sh git push origin main2", "ask", ""},
+		{Default, "allow Bash(rm *.o)", "sh rm *.o", "allow", "rm"},
+		{Default, "allow Bash(npm:*)", "sh ./npm x", "ask", ""},
+		{Default, "allow Bash(npm:*)", "sh FOO=1 npm x", "ask", ""},
+		{Default, "allow Bash(npm:*)", "sh npm x $(rm y)", "ask", ""},
+		{Default, "allow Bash(npm:*); allow Bash(rm:*)", "sh npm x $(rm y)", "allow", "npm"},
+		{Default, "allow Bash(*:*)", "sh $X y", "ask", ""},
+		{Default, "allow Bash(git log:*)", "sh git log -1 && touch pwned.txt", "ask", ""},
+		{Default, "allow Bash(git log:*)", "sh git log -1 | sh", "ask", ""},
+		{Default, "allow Bash(cat:*)", "sh cat $OUT/x.txt", "allow", "cat"},
+		{Default, "allow Bash(cat:*); deny Read(/$OUT/**)", "sh cat $OUT/x.txt", "deny", "Read"},
+		{Default, "deny Read(.env)", "sh cat .env", "deny", "Read(.env)"},
+		{Default, "deny Read(.env)", "sh grep -r x .", "deny", "Read(.env)"},
+		{Yolo, "deny Read(.env)", "sh cat sub/../.env", "deny", "Read(.env)"},
+		{Yolo, "deny Bash(rm:*)", "sh rm -rf x", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", `sh echo "$(rm -rf ./tmpdir)"`, "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh ls && { rm x; }", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh for i in 1; do rm x; done", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh /bin/rm x", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", `sh \rm x`, "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh sudo -u me rm x", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh find . -exec rm {} ;", "deny", "rm"},
+		{Yolo, "deny Bash(curl:*)", `sh eval "cu""rl example.test"`, "deny", "curl"},
+		{Yolo, "deny Bash(curl:*)", "sh sh -c 'curl example.test'", "deny", "curl"},
+		{Yolo, "deny Bash(curl:*)", "sh env -i bash -lc 'curl example.test'", "deny", "curl"},
+		{Yolo, "deny Bash(curl:*)", "sh timeout 5 curl example.test", "deny", "curl"},
+		{Yolo, "deny Bash(curl:*)", `sh eval "$X"`, "ask", "curl"},
+		{Yolo, "deny Bash(curl:*)", "sh if (", "ask", "curl"},
+		{Yolo, "deny Bash(curl:*)", "sh FOO=1 curl x", "deny", "curl"},
+		{Yolo, "deny Bash(rm)", "sh rm -rf x", "allow", ""},
+		{Yolo, "deny run_shell_command(rm)", "sh rm -rf x", "deny", "rm"},
+		{Default, "allow run_shell_command(make)", "sh make install", "ask", ""},
+		{Yolo, "ask Bash(git push:*)", "sh git push", "ask", "git push"},
+		{Default, "allow Bash; ask Bash(git push:*)", "sh make && git push", "ask", "git push"},
+		{Default, "", "sh rm -rf build/tmp && ls | wc -l ; echo done", "ask", ""},
+		{Default, "allow Bash(gh pr:*)", "sh gh pr create --body \"$(cat <<'EOF'\n## Summary\nEOF\n)\"", "allow", "gh"},
+	} {
+		o := w.options(c.mode)
+		o.Rules = w.rules(c.rules)
+		p, warnings, err := New(o)
+		if err != nil || len(warnings) > 0 {
+			t.Errorf("%s with %q: %v %v", c.mode, c.rules, err, warnings)
+			continue
+		}
+		got := p.Decide(t.Context(), w.request(t, c.call))
+		if decisions[got.Decision] != c.want {
+			t.Errorf("%s, %q: %s: got %s by %s (%s), want %s", c.mode, c.rules, c.call, decisions[got.Decision], got.By, got.Reason, c.want)
+			continue
+		}
+		by := w.expand(c.by)
+		if by == "" && c.want != "allow" {
+			by = "approval mode " + string(c.mode)
+		}
+		if !strings.Contains(got.By, by) {
+			t.Errorf("%s, %q: %s: decided by %q, want %q", c.mode, c.rules, c.call, got.By, by)
+		}
+		if got.Decision != sched.Allow && (got.Reason == "" || got.Suggestion == "") {
+			t.Errorf("%s, %q: %s: no reason or suggestion: %+v", c.mode, c.rules, c.call, got)
+		}
+	}
+}
+
+// TestNestedIsJudgedAlike proves that who made a call changes nothing.
+//
+// S0-010, S0-163.
+func TestNestedIsJudgedAlike(t *testing.T) {
+	w := newWorld(t)
+	o := w.options(Default)
+	o.Rules = w.rules("deny Read(.env); ask Bash(git push:*); allow Bash(make:*)")
+	p, _, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"read_file a.txt": "allow", "read_file .env": "deny", "write_file a.txt": "ask",
+		"sh make": "allow", "sh git push": "ask", "sh rm x": "ask", "use mcp__s__t": "ask",
+	}
+	for call, decision := range want {
+		model, nested := w.request(t, call), w.request(t, call)
+		nested.Call.Source, nested.Call.ParentID = tool.FromProgram, "exec_1"
+		a, b := p.Decide(t.Context(), model), p.Decide(t.Context(), nested)
+		if diff := cmp.Diff(a, b); diff != "" || decisions[b.Decision] != decision {
+			t.Errorf("%s: model %s, nested %s, want %s\n%s", call, decisions[a.Decision], decisions[b.Decision], decision, diff)
+		}
+	}
+}
+
+// TestSuggestion holds the exact texts that a refused run shows.
+func TestSuggestion(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		mode              Mode
+		rules, call, want string
+		opens             []string
+	}{
+		{Default, "", "write_file a.txt",
+			`to allow it, use --approval-mode auto-edit (writes in the workspace), or --approval-mode yolo (all but what rules forbid), or "Edit(/$WS/a.txt)" in permissions.allow of SETTINGS`,
+			[]string{"Edit(/$WS/a.txt)"}},
+		{AutoEdit, "", "write_file .git/config",
+			`to allow it, use --approval-mode yolo (all but what rules forbid), or "Edit(/$WS/.git/config)" in permissions.allow of SETTINGS`,
+			[]string{"Edit(/$WS/.git/config)"}},
+		{Default, "", "read_file $OUT/[x]*.txt",
+			`to allow it, use --approval-mode yolo (all but what rules forbid), or "Read(/$OUT/\\[x\\]\\*.txt)" in permissions.allow of SETTINGS`,
+			[]string{`Read(/$OUT/\[x\]\*.txt)`}},
+		{Default, "", "sh make 'a b' *.o && ls > x",
+			`to allow it, use --approval-mode yolo (all but what rules forbid), or "Bash(make 'a b' '*.o')", "Edit(/$WS/x)" in permissions.allow of SETTINGS`,
+			[]string{"Bash(make 'a b' '*.o')", "Edit(/$WS/x)"}},
+		{Default, "", "sh make $X", "to allow it, use --approval-mode yolo (all but what rules forbid)", nil},
+		{Plan, "", "write_file a.txt", "to allow it, use --approval-mode default (asks), or --approval-mode yolo (all but what rules forbid)", nil},
+		{Default, "", "use mcp__s__t",
+			`to allow it, use --approval-mode yolo (all but what rules forbid), or "mcp__s__t" in permissions.allow of SETTINGS`, []string{"mcp__s__t"}},
+		{Default, "deny Edit(a.txt)", "write_file a.txt",
+			`a deny rule holds in every approval mode; to allow the call, change permissions.deny "Edit(a.txt)" (test)`, nil},
+		{Yolo, "ask Edit(a.txt)", "write_file a.txt",
+			`no approval mode answers an ask rule: run it where someone can answer, or change permissions.ask "Edit(a.txt)" (test)`, nil},
+	} {
+		o := w.options(c.mode)
+		o.Rules = w.rules(c.rules)
+		p, _, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := p.Explain(w.request(t, c.call))
+		if diff := cmp.Diff(w.expand(c.want), got.Suggestion); diff != "" {
+			t.Errorf("%s: suggestion (-want +got):\n%s", c.call, diff)
+		}
+		var opens []string
+		for _, r := range c.opens {
+			opens = append(opens, w.expand(r))
+		}
+		if diff := cmp.Diff(opens, got.Rules); diff != "" {
+			t.Errorf("%s: rules (-want +got):\n%s", c.call, diff)
+		}
+		if len(got.Rules) == 0 {
+			continue
+		}
+		// What is suggested has to work (BUG-SP-11).
+		for _, text := range got.Rules {
+			o.Rules = append(o.Rules, Rule{List: "allow", Text: text})
+		}
+		if p, _, err = New(o); err != nil {
+			t.Fatal(err)
+		}
+		if after := p.Explain(w.request(t, c.call)); after.Decision != sched.Allow {
+			t.Errorf("%s: the suggested rules %q do not allow it: %+v", c.call, got.Rules, after)
+		}
+	}
+}
+
+// TestExplain shows what `tools why` gets: the rule and its layer.
+func TestExplain(t *testing.T) {
+	w := newWorld(t)
+	o := w.options(Default)
+	o.Rules = []Rule{{List: "deny", Text: "Read(.env)", Origin: "user settings /h/settings.json:3:14"}}
+	p, _, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Explanation{
+		Verdict: sched.Verdict{
+			Decision:   sched.Deny,
+			Reason:     "reading " + w.ws + `/.env is forbidden by permissions.deny "Read(.env)" (user settings /h/settings.json:3:14)`,
+			By:         `rule permissions.deny "Read(.env)" (user settings /h/settings.json:3:14)`,
+			Suggestion: `a deny rule holds in every approval mode; to allow the call, change permissions.deny "Read(.env)" (user settings /h/settings.json:3:14)`,
+		},
+		Rule: "Read(.env)",
+	}
+	if diff := cmp.Diff(want, p.Explain(w.request(t, "read_file .env"))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestHidden(t *testing.T) {
+	w := newWorld(t)
+	o := w.options(Default)
+	o.Rules, o.HidesDenied = w.rules("deny Read(.env); deny Edit(a.txt)"), true
+	p, _, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, f := range []string{".env", "sub/.env", "a.txt", "src/main.go"} {
+		got[f] = p.Hidden(filepath.Join(w.ws, f))
+	}
+	if diff := cmp.Diff(map[string]bool{".env": true, "sub/.env": true, "a.txt": false, "src/main.go": false}, got); diff != "" {
+		t.Error(diff)
+	}
+	if v := p.Decide(t.Context(), w.request(t, "grep_search .")); v.Decision != sched.Allow {
+		t.Errorf("a search that leaves denied files out: %+v", v)
+	}
+	if v := p.Decide(t.Context(), w.request(t, "sh grep -r x .")); v.Decision != sched.Deny {
+		t.Errorf("grep does not leave denied files out: %+v", v)
+	}
+}
