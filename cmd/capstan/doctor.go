@@ -1,5 +1,63 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+	"os"
+	"text/tabwriter"
 
-func newDoctor() *cobra.Command { return &cobra.Command{Use: "doctor"} }
+	"github.com/spf13/cobra"
+
+	"capstan/internal/app"
+)
+
+func newDoctor() *cobra.Command {
+	var f struct {
+		session sessionFlags
+		json    bool
+	}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Try what this machine can do, and say which protections are in force",
+		Long: `Tries each layer of the sandbox, the keeper of shell commands, the settings and
+the state directory, and prints what it found. Exits with 1 when something that
+is required does not work.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			opt, err := f.session.options()
+			if err != nil {
+				return err
+			}
+			checks := app.Doctor(cmd.Context(), opt)
+			if err := printChecks(checks, f.json); err != nil {
+				return failed(err)
+			}
+			for _, c := range checks {
+				if c.Required && !c.OK {
+					return &exitError{code: exitFailed}
+				}
+			}
+			return nil
+		},
+	}
+	f.session.register(cmd)
+	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	return cmd
+}
+
+func printChecks(checks []app.Check, asJSON bool) error {
+	if asJSON {
+		return writeJSON(os.Stdout, checks)
+	}
+	tw := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	for _, c := range checks {
+		mark := "ok"
+		switch {
+		case !c.OK && c.Required:
+			mark = "FAILED"
+		case !c.OK:
+			mark = "missing"
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\n", mark, c.Name, c.Detail)
+	}
+	return tw.Flush()
+}

@@ -52,6 +52,8 @@ type Session struct {
 	runner *quickjs.Runner
 	exec   *codemode.Exec
 	spill  *spill
+
+	requireLayers bool // a layer of the sandbox that is missing is an error
 }
 
 // Open returns a new session. Close ends it.

@@ -1,0 +1,117 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"capstan/internal/shell"
+	"capstan/internal/tool"
+)
+
+// A Check is one thing that `capstan doctor` tried.
+type Check struct {
+	Name     string `json:"name"`
+	OK       bool   `json:"ok"`
+	Required bool   `json:"required"` // capstan cannot do its work without it
+	Detail   string `json:"detail"`
+}
+
+// Doctor tries what a session needs on this machine. Nothing is concluded from
+// a version or a file: each layer is shown by what it prevents.
+func Doctor(ctx context.Context, o Options) []Check {
+	checks := []Check{build()}
+	o.Program = true
+	s, err := Open(o)
+	if err != nil {
+		return append(checks, Check{"settings", false, true, err.Error()})
+	}
+	defer s.Close()
+	checks = append(checks, settings(s))
+	checks = append(checks, sandboxLayers(ctx, s)...)
+	return append(checks, program(ctx, s), keeper(ctx, s), stateDirectory(s))
+}
+
+func build() Check {
+	c := Check{Name: "build", OK: true, Required: true, Detail: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "CGO_ENABLED" && s.Value == "1" {
+				c.OK = false
+				c.Detail += ", with cgo: programs cannot run; build with CGO_ENABLED=0"
+			}
+		}
+	}
+	return c
+}
+
+func settings(s *Session) Check {
+	if len(s.Warnings) > 0 {
+		return Check{"settings", false, false, strings.Join(s.Warnings, "; ")}
+	}
+	return Check{"settings", true, false, "read without a warning"}
+}
+
+func sandboxLayers(ctx context.Context, s *Session) []Check {
+	layers, err := s.runner.Probe(ctx)
+	if err != nil {
+		return []Check{{"sandbox", false, true, err.Error()}}
+	}
+	var checks []Check
+	for _, l := range layers {
+		checks = append(checks, Check{"sandbox: " + l.Name, l.InForce, s.requireLayers, l.Detail})
+	}
+	return checks
+}
+
+func program(ctx context.Context, s *Session) Check {
+	start := time.Now()
+	r := s.Exec(ctx, "return 6 * 7")
+	took := time.Since(start)
+	if r.Result.Status != tool.Success || r.Result.Text() != "42" {
+		return Check{"program", false, true, r.Result.Text()}
+	}
+	return Check{"program", true, true, fmt.Sprintf("ran one in %.1f ms", float64(took.Microseconds())/1000)}
+}
+
+// keeper starts a command that leaves a process in a session of its own.
+func keeper(ctx context.Context, s *Session) Check {
+	c := Check{Name: "shell keeper"}
+	if runtime.GOOS == "windows" {
+		c.Detail = "not on this system: what leaves a command's process group survives it"
+		return c
+	}
+	r, err := shell.New(shell.Options{Grace: 20 * time.Millisecond}).Run(ctx, shell.Command{
+		Line: "setsid sleep 60 >/dev/null 2>&1 &", Dir: s.opt.Dir, Timeout: 10 * time.Second})
+	switch {
+	case err != nil:
+		c.Detail = err.Error()
+	case r.LeftoverCount == 0:
+		c.Detail = "a process that left its command's session was not found: it survives the command"
+	default:
+		c.OK, c.Detail = true, "found and ended a process that left its command's session"
+	}
+	return c
+}
+
+func stateDirectory(s *Session) Check {
+	c := Check{Name: "state directory", Detail: s.spill.root}
+	err := os.MkdirAll(s.spill.root, 0o700)
+	if err == nil {
+		probe := filepath.Join(s.spill.root, ".doctor")
+		if err = os.WriteFile(probe, nil, 0o600); err == nil {
+			err = os.Remove(probe)
+		}
+	}
+	if err != nil {
+		c.Detail = fmt.Sprintf("texts that are cut cannot be kept: %v", err)
+		return c
+	}
+	c.OK = true
+	return c
+}
