@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -77,9 +78,26 @@ JavaScript program that calls the real tools, and only what it prints comes back
 		Example: `  capstan exec -e 'const r = await tools.glob({pattern: "**/*.go"}); text(r.structuredContent.files.length)'
   capstan tools list
   capstan doctor`,
+		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.AddCommand(newExec(), newTools(), newDoctor())
 	return root
+}
+
+// version is the module's version and the commit it was built from, as far as
+// the build knows them.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			v += " " + s.Value
+		}
+	}
+	return v
 }
