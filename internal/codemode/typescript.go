@@ -89,11 +89,13 @@ func syntaxFault(source string, loader api.Loader) fault {
 		return fault{
 			line:   m.Location.Line,
 			column: utf8.RuneCountInString(m.Location.LineText[:min(m.Location.Column, len(m.Location.LineText))]) + 1,
-			text:   strings.Replace(strings.ToLower(m.Text[:1])+m.Text[1:], "end of file", "end of the program", 1),
+			text:   endOfFile.Replace(strings.ToLower(m.Text[:1]) + m.Text[1:]),
 		}
 	}
 	return fault{}
 }
+
+var endOfFile = strings.NewReplacer("found end of file", "found the end of the program", "end of file", "end of the program")
 
 // sourceMap holds the segments of a source map, version 3, by generated line.
 type sourceMap [][]segment
