@@ -20,9 +20,11 @@ type child struct {
 	names    int32 // JSON array of the callable names, in the linear memory
 	namesN   int
 
-	began   time.Duration // CPU time when the program was handed over
-	expired atomic.Bool   // the CPU budget is used up
-	exited  bool          // exit() was called
+	began      time.Duration // CPU time when the program was handed over
+	expired    atomic.Bool   // the CPU budget is used up
+	exited     bool          // exit() was called
+	describing bool          // the engine tells about an error, after the program's end
+	resume     int32         // handle of the function that resumes the program, see stalled
 
 	queue       []queued // calls that wait for the end of the turn, or for room
 	made        uint32   // calls made so far, and so the last id
@@ -147,6 +149,7 @@ func (c *child) run() {
 	if err != nil {
 		c.fail(err)
 	}
+	c.resume = c.vm.findResume(promise)
 	for {
 		c.jobs(promise)
 		if len(c.early) == 0 && !c.in.ready() {
@@ -233,7 +236,7 @@ func (c *child) settle(a answer) error {
 	ok, blank := v.One, v.Undefined
 	if a.head.Flags&frame.FlagOK == 0 {
 		ok = v.Zero
-		if blank, err = v.cell(v.XJS_NewObjectProtoClass(v.Context, v.raw(v.ErrProto), classError)); err != nil {
+		if blank, err = v.blankError(); err != nil {
 			return err
 		}
 	}

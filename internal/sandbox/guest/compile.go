@@ -7,21 +7,28 @@ import "capstan/internal/sandbox/frame"
 // first, only a comma or a parenthesis can follow, and after one that closes
 // the second, neither can. So no source leaves its wrapper, and nothing of it
 // runs before that is known. The blank lines put the author's first line at
-// line 1, column 1, where a wrapper that starts at line -1 has it.
+// line 1, column 1, where a wrapper that starts at line -1 has it. The await is
+// what findResume needs.
 const (
-	arrowOpen, arrowClose       = "(async()=>{\n\n", "\n})"
-	functionOpen, functionClose = "async function f(){\n\n", "\n}"
+	arrowOpen, arrowClose       = "(async()=>{", "\n})"
+	functionOpen, functionClose = "async function f(){", "\n}"
+	useStrict                   = "'use strict';"
+	begin                       = "await 0;\n\n"
 	wrapperLine                 = -1
 )
 
 // compile makes the program's function.
 func (c *child) compile() (int32, error) {
 	v := c.vm
-	arrow, err := c.compileAs(arrowOpen, arrowClose, evalCompileOnly, wrapperLine)
+	first := begin
+	if c.strict() {
+		first = useStrict + begin
+	}
+	arrow, err := c.compileAs(arrowOpen+first, arrowClose, evalCompileOnly, wrapperLine)
 	if err != nil {
 		c.syntaxError(err)
 	}
-	f, err := c.compileAs(functionOpen, functionClose, evalCompileOnly, wrapperLine)
+	f, err := c.compileAs(functionOpen+first, functionClose, evalCompileOnly, wrapperLine)
 	if err != nil {
 		c.syntaxError(err)
 	}
@@ -33,6 +40,21 @@ func (c *child) compile() (int32, error) {
 	return v.check(h)
 }
 
+// strict tells whether the source begins with the directive, which the
+// wrapper's own first statement would otherwise switch off.
+func (c *child) strict() bool {
+	src := c.sourceText()
+	for len(src) > 0 && (src[0] == ' ' || src[0] == '\t' || src[0] == '\n' || src[0] == '\r') {
+		src = src[1:]
+	}
+	const n = len(`"use strict"`)
+	return len(src) >= n && (string(src[:n]) == `"use strict"` || string(src[:n]) == `'use strict'`)
+}
+
+func (c *child) sourceText() []byte {
+	return c.vm.memory()[uint32(c.source) : uint32(c.source)+uint32(c.sourceN)]
+}
+
 func (c *child) compileAs(open, end string, flags, line int32) (int32, error) {
 	v := c.vm
 	n := len(open) + c.sourceN + len(end)
@@ -42,7 +64,7 @@ func (c *child) compileAs(open, end string, flags, line int32) (int32, error) {
 	}
 	defer v.Xwasm_free(p)
 	mem := v.memory()
-	src := mem[uint32(c.source) : uint32(c.source)+uint32(c.sourceN)]
+	src := c.sourceText()
 	copy(mem[uint32(p):], open)
 	copy(mem[int(uint32(p))+len(open):], src)
 	copy(mem[int(uint32(p))+len(open)+len(src):], end)
@@ -78,8 +100,7 @@ func (c *child) syntaxError(err error) {
 // sourceEnd counts the lines of the source and the characters of its last.
 func (c *child) sourceEnd() (lines, lastLen uint32) {
 	lines = 1
-	src := c.vm.memory()[uint32(c.source) : uint32(c.source)+uint32(c.sourceN)]
-	for _, b := range src {
+	for _, b := range c.sourceText() {
 		switch {
 		case b == '\n':
 			lines++

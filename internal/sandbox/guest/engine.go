@@ -15,6 +15,7 @@ type engine interface {
 	X_initialize()
 	Xqjs_init() int32
 	Xqjs_get_context_ptr() int32
+	Xqjs_get_runtime_ptr() int32
 	Xqjs_set_interrupt_handler(on int32)
 	Xqjs_set_memory_limit(bytes int32)
 	Xqjs_set_max_stack_size(bytes int32)

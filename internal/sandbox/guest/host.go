@@ -35,7 +35,7 @@ func (c *child) hostCall(argc, argv int32) int32 {
 func (c *child) throwExit() int32 {
 	c.exited = true
 	v := c.vm
-	e, err := v.cell(v.XJS_NewObjectProtoClass(v.Context, v.raw(v.ErrProto), classError))
+	e, err := v.blankError()
 	if err != nil {
 		panic(err)
 	}

@@ -311,15 +311,16 @@ const describe = (e) => {
   let stack;
   try { stack = apply(getStack, e, []); } catch { }
   const name = field(e, 'name');
-  let message = field(e, 'message') + inner(e);
+  const message = join(field(e, 'message'), inner(e));
   return [name === '' ? 'Error' : name, message, typeof stack === 'string' ? stack : '', field(e, 'code'), field(e, 'tool'), field(e, 'callId')];
 };
+const join = (message, more) => message === '' ? more : more === '' ? message : message + '\n' + more;
 const inner = (e) => {
   let s = '';
   try {
     const all = e.errors;
-    if (isArray(all)) for (let i = 0; i < all.length && i < 5; i++) s += '\n  ' + brief(all[i]);
-    for (let i = 0, c = e.cause; i < 3 && isError(c); i++, c = c.cause) s += '\n  caused by ' + brief(c);
+    if (isArray(all)) for (let i = 0; i < all.length && i < 5; i++) s = join(s, '  ' + brief(all[i]));
+    for (let i = 0, c = e.cause; i < 3 && isError(c); i++, c = c.cause) s = join(s, '  caused by ' + brief(c));
   } catch { }
   return s;
 };

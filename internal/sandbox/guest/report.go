@@ -43,16 +43,14 @@ func (c *child) fail(err error) {
 		c.finish(frame.Report{})
 	}
 	e, ok := err.(*exception)
-	switch {
-	case !ok:
+	if !ok {
 		c.finish(frame.Report{Kind: frame.Memory, Name: "InternalError", Message: "out of memory"})
-	case c.expired.Load():
-		r := c.describe(e.value)
-		r.Kind, r.Name, r.Message = frame.Timeout, "", timeoutMessage
-		c.finish(r)
 	}
+	expired := c.expired.Load()
 	r := c.describe(e.value)
 	switch {
+	case expired && e.uncatchable:
+		r.Kind, r.Name, r.Message = frame.Timeout, "", timeoutMessage
 	case e.uncatchable:
 		r.Kind = frame.Memory
 		if r.Message == "" {
@@ -68,7 +66,15 @@ const timeoutMessage = "the program used up its CPU time"
 
 // describe tells what was thrown, without failing itself.
 func (c *child) describe(thrown int32) frame.Report {
-	v := c.vm
+	c.describing = true // a used-up budget does not stop it; the watch still does
+	r := c.vm.describe(thrown)
+	c.describing = false
+	r.Stack, r.Line, r.Column = authorFrames(r.Stack)
+	return r
+}
+
+// describe is describe with the stack as the engine has it.
+func (v *vm) describe(thrown int32) frame.Report {
 	r := frame.Report{Kind: frame.Exception}
 	parts, err := v.call(v.Describe, thrown)
 	if err != nil {
@@ -84,12 +90,11 @@ func (c *child) describe(thrown int32) frame.Report {
 	r.Name, r.Message = field(0, maxName), field(1, maxMessage)
 	r.Stack = field(2, maxStack)
 	r.Code, r.Tool, r.CallID = field(3, maxName), field(4, maxName), field(5, maxName)
-	r.Stack, r.Line, r.Column = authorFrames(r.Stack)
 	return r
 }
 
 // interrupt is asked by the engine now and then whether to stop.
-func (c *child) interrupt() bool { return c.expired.Load() || c.exited }
+func (c *child) interrupt() bool { return (c.expired.Load() || c.exited) && !c.describing }
 
 // grace is the CPU time that the engine has to stop by itself.
 const grace = 100 * time.Millisecond
@@ -128,9 +133,4 @@ func (c *child) watch() {
 			exit(0)
 		}
 	}
-}
-
-// stalled ends a program that waits for what nothing can settle.
-func (c *child) stalled() {
-	c.finish(frame.Report{Kind: frame.Stalled, Message: "the program awaits a promise that nothing can settle"})
 }

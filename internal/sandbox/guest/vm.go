@@ -196,3 +196,9 @@ func (v *vm) str(h int32, limit int) string {
 func (v *vm) newString(p int32, n int) (int32, error) {
 	return v.check(v.Xqjs_new_string(p, int32(n)))
 }
+
+// blankError makes a ToolCallError without fields and without a stack: the
+// engine gives it one where it is first thrown.
+func (v *vm) blankError() (int32, error) {
+	return v.cell(v.XJS_NewObjectProtoClass(v.Context, v.raw(v.ErrProto), classError))
+}

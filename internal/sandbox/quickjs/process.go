@@ -79,7 +79,7 @@ func (p *process) discard() {
 // release waits for the process to end, kills it when that takes longer than
 // d, and frees what belongs to it. It tells whether it ended by itself.
 func (p *process) release(d time.Duration) bool {
-	p.stdin.Close()
+	_ = p.stdin.Close() // the session has closed it already
 	t := time.NewTimer(d)
 	defer t.Stop()
 	alone := true

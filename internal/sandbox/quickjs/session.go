@@ -52,7 +52,7 @@ func newSession(proc *process, p sandbox.Program, h sandbox.Host, require bool) 
 func (s *session) run(ctx context.Context) (sandbox.Usage, error) {
 	s.calls, s.cancel = context.WithCancel(ctx)
 	defer s.cancel()
-	s.w = newWriter(s.proc.stdin, s.limits.Outstanding+8)
+	s.w = newWriter(s.proc.stdin, s.limits.Outstanding+notAnswers)
 	s.silence = time.AfterFunc(s.limits.Startup, s.onSilence)
 	stop := context.AfterFunc(ctx, s.proc.kill)
 
@@ -63,6 +63,7 @@ func (s *session) run(ctx context.Context) (sandbox.Usage, error) {
 	}
 	s.seal()
 	s.silence.Stop()
+	s.proc.stdin.Close() // ends a write that the child does not read
 	s.w.close()
 	alone := s.proc.release(s.limits.Teardown)
 	stop()
@@ -74,7 +75,7 @@ func (s *session) run(ctx context.Context) (sandbox.Usage, error) {
 	}
 	s.usage.CPU = time.Duration(report.CPU)
 	s.usage.PeakBytes = int64(report.Peak)
-	if !alone {
+	if !alone || s.wasSilent() {
 		return s.usage, &sandbox.Error{Kind: sandbox.KindTeardown, Message: "the interpreter did not end with its program and was killed"}
 	}
 	return s.usage, programError(report)
@@ -150,6 +151,10 @@ func (s *session) onStarted(f frame.Frame) error {
 	return nil
 }
 
+// notAnswers is how many frames of a session are not answers to calls: the
+// program and ALL_TOOLS.
+const notAnswers = 2
+
 // onCalls checks a batch and hands it to the Host.
 func (s *session) onCalls(f frame.Frame) error {
 	packed, err := frame.ParseCalls(f.Bodies[0], f.ID, uint32(s.limits.Outstanding))
@@ -167,7 +172,10 @@ func (s *session) onCalls(f frame.Frame) error {
 		batch[i] = sandbox.Call{ID: c.ID, Name: validUTF8(c.Name), Args: c.Args}
 		s.open[c.ID] = batch[i].Name
 	}
-	over := len(s.open) > s.limits.Outstanding || s.usage.Calls > s.limits.Calls
+	// Answers that the child cannot have read yet count as open, which also
+	// keeps the writer's queue from ever being full.
+	unread := max(len(s.w.queue)-notAnswers, 0)
+	over := len(s.open)+unread > s.limits.Outstanding || s.usage.Calls > s.limits.Calls
 	s.mu.Unlock()
 	if over {
 		return frame.Error("the child made more calls than the limit allows")
@@ -304,11 +312,15 @@ func (s *session) onSilence() {
 	s.proc.kill()
 }
 
+func (s *session) wasSilent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.silent
+}
+
 // explain turns a broken child into the error of the run.
 func (s *session) explain(err error) error {
-	s.mu.Lock()
-	silent := s.silent
-	s.mu.Unlock()
+	silent := s.wasSilent()
 	var bad frame.Error
 	switch {
 	case silent && !s.started:
