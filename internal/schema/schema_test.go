@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// Ruling 14: strict, and without loss.
+// Ruling 14: strict, and without loss. BUG-AR-03 BUG-MC-25
 func TestParse(t *testing.T) {
 	deep := strings.Repeat("[", 256) + strings.Repeat("]", 256)
 	tests := []struct{ in, want, err string }{
@@ -127,6 +127,7 @@ func TestFaults(t *testing.T) {
 }
 
 // Only what loses nothing is coerced, and only where the value as given fails.
+// BUG-AR-01 BUG-AR-13 BUG-AR-15
 func TestCoercion(t *testing.T) {
 	const s = `{"type":"object","properties":{"n":{"type":"integer"},"f":{"type":["number","null"]},"b":{"type":"boolean"},"s":{"type":"string"},
 		"o":{"type":"object","properties":{"x":{"type":"integer"}}},"a":{"type":"array","items":{"type":"integer"}},
@@ -146,6 +147,9 @@ func TestCoercion(t *testing.T) {
 		{`{"o":"{\"x\":\"1\"}"}`, "", nil, `/o: must be an object, got string "{\"x\":\"1\"}"`},
 		{`{"s":"5","n":5}`, `{"s":"5","n":5}`, nil, ""},
 		{`{"u":"5"}`, `{"u":"5"}`, nil, ""},
+		{`{"b":"false"}`, `{"b":false}`, []string{`/b: the string "false" was taken as boolean false`}, ""},
+		{`{"s":"020","u":"0"}`, `{"s":"020","u":"0"}`, nil, ""},
+		{`{"s":{"name":"demo"}}`, "", nil, "/s: must be a string, got an object with name"},
 		{`{"s":5}`, "", nil, "/s: must be a string, got number 5"},
 		{`{"n":"5.5","b":"yes","a":"1"}`, "", nil, "/a: must be an array, got string \"1\"\n/b: must be a boolean, got string \"yes\"\n/n: must be an integer, got string \"5.5\""},
 		{`{"n":"05"}`, "", nil, `/n: must be an integer, got string "05"`},

@@ -129,6 +129,19 @@ func TestSuite(t *testing.T) {
 	}
 }
 
+// The extract of the suite that is part of the repository passes. S3-054
+func TestSuiteExtract(t *testing.T) {
+	for _, draft := range []string{"draft7", "draft2020-12"} {
+		files, err := filepath.Glob(filepath.Join("testdata", "suite", draft, "*.json"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files for %s: %v", draft, err)
+		}
+		for _, file := range files {
+			runSuiteFile(t, file, draft, nil, t.Errorf)
+		}
+	}
+}
+
 // Every schema that real servers publish compiles.
 func TestRealSchemasCompile(t *testing.T) {
 	files, _ := filepath.Glob(filepath.Join(shared(t, "mcp"), "*.json"))
