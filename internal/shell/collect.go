@@ -36,11 +36,12 @@ func (c *collector) write(b []byte) {
 		c.overflow()
 	}
 	c.writeSpill(b)
-	// A piece longer than the tail matters only with its end.
-	half := c.keep - c.keep/2
-	if len(b) > half {
-		b = b[len(b)-half:]
+	if room := c.keep/2 - len(c.head); room > 0 && len(c.tail) == 0 {
+		room = min(room, len(b))
+		c.head, b = append(c.head, b[:room]...), b[room:]
 	}
+	half := c.keep - c.keep/2
+	b = b[max(0, len(b)-half):] // of a piece longer than the tail only the end matters
 	if c.tail = append(c.tail, b...); len(c.tail) > 2*half {
 		c.tail = append(c.tail[:0], c.tail[len(c.tail)-half:]...)
 	}

@@ -67,9 +67,9 @@ func atTerminal(root int) (pid int, why string) {
 		case !waitCalls[f[0]] || !isScreen(name):
 			continue
 		}
-		if isTerminal(dir + "/fd/" + strconv.Itoa(fd)) {
-			return p.PID(), fmt.Sprintf("%s waited at a terminal for a person to type, and nobody is there; "+
-				"give it its input by arguments, files or a pipe", name)
+		if isTerminal(dir+"/fd/"+strconv.Itoa(fd)) || fd == 0 && readsOwnOutput(dir) {
+			return p.PID(), fmt.Sprintf("%s waited for a person to type at a terminal, and nobody is there; "+
+				"give it its input by arguments, files or a pipe, or use another tool", name)
 		}
 	}
 	return 0, ""
@@ -83,6 +83,17 @@ func isScreen(name string) bool {
 		}
 	}
 	return false
+}
+
+// readsOwnOutput reports whether a process has made stderr its stdin, as vi does
+// when stdin ends: it hopes for a terminal there.
+func readsOwnOutput(dir string) bool {
+	in, err := os.Readlink(dir + "/fd/0")
+	if err != nil {
+		return false
+	}
+	errs, err := os.Readlink(dir + "/fd/2")
+	return err == nil && in == errs
 }
 
 // isTerminal reports whether a descriptor is a terminal, and not the master of

@@ -17,8 +17,6 @@
 // the wire format is compiled.
 package keeper
 
-import "encoding/binary"
-
 // Marker is the first argument that turns the binary into a keeper.
 const Marker = "__capstan_keeper"
 
@@ -95,7 +93,7 @@ type Process struct {
 func appendFrame(b []byte, body func([]byte) []byte) []byte {
 	at := len(b)
 	b = body(append(b, 0, 0, 0, 0))
-	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+	putUint(b[at:], uint32(len(b)-at-4))
 	return b
 }
 
@@ -127,7 +125,7 @@ func (r *Report) Append(b []byte) []byte {
 // FrameSize reads the length of a frame's body from its four-byte head. It
 // returns -1 for a length that no honest peer sends.
 func FrameSize(head [4]byte) int {
-	n := binary.LittleEndian.Uint32(head[:])
+	n := getUint(head[:])
 	if n > maxBody {
 		return -1
 	}
@@ -162,7 +160,19 @@ func bit(v bool) byte {
 	return 0
 }
 
-func appendUint(b []byte, v uint32) []byte { return binary.LittleEndian.AppendUint32(b, v) }
+// Numbers are little-endian. (encoding/binary needs reflect, and that would put
+// much of the binary's initialisation before this package's.)
+func putUint(b []byte, v uint32) {
+	b[0], b[1], b[2], b[3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
+}
+
+func getUint(b []byte) uint32 {
+	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+}
+
+func appendUint(b []byte, v uint32) []byte {
+	return append(b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24))
+}
 
 func appendString(b []byte, s string) []byte {
 	return append(appendUint(b, uint32(len(s))), s...)
@@ -210,7 +220,7 @@ func (d *decoder) byte() byte {
 
 func (d *decoder) uint() uint32 {
 	if v := d.take(4); v != nil {
-		return binary.LittleEndian.Uint32(v)
+		return getUint(v)
 	}
 	return 0
 }
