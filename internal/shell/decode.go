@@ -10,8 +10,8 @@ import (
 
 // The sizes that the decoder looks at or holds back.
 const (
-	sniffLen = 64       // bytes that decide whether output is UTF-16
-	maxLine  = 64 << 10 // bytes of a line that are held until its encoding is known
+	sniffLen = 64      // bytes that decide whether output is UTF-16
+	maxLine  = 8 << 10 // bytes of a line that are held until its encoding is known
 )
 
 // A decoder turns a command's bytes into valid UTF-8, however they are split.
@@ -48,7 +48,6 @@ func (d *decoder) decode(b []byte, final bool) []byte {
 	d.out = d.out[:0]
 	if len(d.held) > 0 {
 		b = append(d.held, b...)
-		d.held = nil
 	}
 	if d.form == unknown {
 		if d.form = sniff(b, final); d.form == unknown {
@@ -71,7 +70,8 @@ func (d *decoder) decode(b []byte, final bool) []byte {
 	return d.out
 }
 
-func (d *decoder) hold(b []byte) { d.held = append([]byte(nil), b...) }
+// hold keeps b, which may be a part of what is held.
+func (d *decoder) hold(b []byte) { d.held = append(d.held[:0], b...) }
 
 func hasUTF16Mark(b []byte) bool {
 	return len(b) >= 2 && (b[0] == 0xFF && b[1] == 0xFE || b[0] == 0xFE && b[1] == 0xFF)
@@ -92,7 +92,7 @@ func sniff(b []byte, final bool) form {
 		}
 		return utf16BE
 	}
-	start := b[:min(len(b), 4)]
+	start := b[:2]
 	if !bytes.ContainsRune(start, 0) && (utf8.Valid(start) || incomplete(start) > 0) {
 		return eightBit
 	}
