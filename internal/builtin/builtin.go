@@ -9,6 +9,8 @@
 package builtin
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"time"
@@ -29,9 +31,17 @@ type Options struct {
 // read, so a session needs tools of its own (DESIGN section 5, "Files under
 // edit").
 func All(o Options) []tool.Tool {
-	f := newFiles(o)
+	return allOf(newFiles(o))
+}
+
+func allOf(f *files) []tool.Tool {
 	return []tool.Tool{
 		newReadFile(f),
+		newListDirectory(f),
+		newGlob(f),
+		newGrepSearch(f),
+		newWriteFile(f),
+		newEdit(f),
 	}
 }
 
@@ -56,6 +66,31 @@ func newFiles(o Options) *files {
 	f := &files{dir: dir, roots: o.Roots}
 	f.seen.init()
 	return f
+}
+
+// base is what every file tool has.
+type base struct {
+	*files
+	spec tool.Spec
+}
+
+func (b *base) Spec() *tool.Spec { return &b.spec }
+
+// Finalize forgets what Access kept for the call.
+func (b *base) Finalize(_ context.Context, c *tool.Call, _ *tool.Result) { b.judge.drop(c) }
+
+// badArgs is the answer to arguments that passed the schema and still are none.
+func (b *base) badArgs(err error) tool.Result {
+	return tool.Fail(tool.CodeInvalidArgs, "reading the arguments of %s: %v", b.spec.Name, err)
+}
+
+func (b *base) aborted(p string) tool.Result {
+	return tool.Fail(tool.CodeAborted, "%s %s was cancelled before it was done", b.spec.Name, p)
+}
+
+// cancelled says whether an error comes from the call's own context.
+func cancelled(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // show spells a path for a reader: relative to the working directory when it

@@ -38,13 +38,21 @@ func (p *page) column() string {
 }
 
 // exactPage cuts whole lines for a program.
-func exactPage(s string, limit *int) page {
-	if limit == nil {
-		return page{text: s, lines: countLines(s)}
+func exactPage(s string, in readArgs) page {
+	rest := ""
+	if in.Limit != nil {
+		rest, _ = skipLines(s, *in.Limit)
 	}
-	rest, _ := skipLines(s, *limit)
 	s = s[:len(s)-len(rest)]
-	return page{text: s, lines: countLines(s), more: rest != ""}
+	pg := page{text: s, lines: countLines(s), more: rest != ""}
+	if pg.next = in.Offset + pg.lines; rest == "" && s != "" && !strings.HasSuffix(s, "\n") {
+		pg.next-- // should there be more, it is of the same line
+		pg.col = utf8.RuneCountInString(s[strings.LastIndexByte(s, '\n')+1:])
+		if pg.lines == 1 {
+			pg.col += in.Column
+		}
+	}
+	return pg
 }
 
 // modelPage cuts a page for a model. Long lines are cut too, and say how to

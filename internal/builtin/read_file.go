@@ -33,17 +33,14 @@ const (
 	maxMedia = 10 << 20 // of an image, sound or document, in bytes
 )
 
-type readFile struct {
-	*files
-	spec tool.Spec
-}
+type readFile struct{ base }
 
 func newReadFile(f *files) tool.Tool {
-	return &readFile{f, tool.Spec{
+	return &readFile{base{f, tool.Spec{
 		Name: "read_file", Title: "ReadFile", Description: text(readFileText),
 		Input: json.RawMessage(readFileInput), Output: json.RawMessage(readFileOutput),
 		Effect: tool.EffectRead, Hint: "cat open view show head tail content",
-	}}
+	}}}
 }
 
 type readArgs struct {
@@ -52,8 +49,6 @@ type readArgs struct {
 	Limit    *int   `json:"limit"`
 	Column   int    `json:"column"`
 }
-
-func (t *readFile) Spec() *tool.Spec { return &t.spec }
 
 // Access names the one file. Reads overlap.
 func (t *readFile) Access(c *tool.Call) tool.Access {
@@ -65,9 +60,6 @@ func (t *readFile) Access(c *tool.Call) tool.Access {
 	}
 	return tool.Access{Overlap: true, Reads: []string{path}}
 }
-
-// Finalize forgets what Access kept.
-func (t *readFile) Finalize(_ context.Context, c *tool.Call, _ *tool.Result) { t.judge.drop(c) }
 
 func (t *readFile) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, error) {
 	var in readArgs
@@ -96,8 +88,8 @@ func (t *readFile) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, 
 }
 
 func (t *readFile) fail(p string, err error) tool.Result {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return tool.Fail(tool.CodeAborted, "read_file %s was cancelled", p)
+	if cancelled(err) {
+		return t.aborted(p)
 	}
 	hint := ""
 	if odd := (*notRegular)(nil); errors.As(err, &odd) && odd.what == "a directory" {
@@ -179,7 +171,7 @@ func (r *reading) text(s string, total int, enc *encoding) tool.Result {
 	}
 	var pg page
 	if r.exact {
-		pg = exactPage(skipped, r.in.Limit)
+		pg = exactPage(skipped, r.in)
 	} else {
 		pg = modelPage(skipped, r.in)
 	}

@@ -1,0 +1,35 @@
+//go:build unix
+
+package builtin
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// links returns how many names a file has.
+func links(fi fs.FileInfo) uint64 {
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Nlink)
+	}
+	return 1
+}
+
+// keepOwner gives a new file the owner and group of the one it replaces, and
+// says whether it has them.
+func keepOwner(h *os.File, was fs.FileInfo) bool {
+	now, err := h.Stat()
+	if err != nil {
+		return false
+	}
+	a, okA := was.Sys().(*syscall.Stat_t)
+	b, okB := now.Sys().(*syscall.Stat_t)
+	if !okA || !okB || a.Uid == b.Uid && a.Gid == b.Gid {
+		return true
+	}
+	if h.Chown(int(a.Uid), int(a.Gid)) == nil {
+		return true
+	}
+	return h.Chown(-1, int(a.Gid)) == nil && a.Uid == b.Uid
+}

@@ -1,0 +1,323 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"regexp/syntax"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+)
+
+// A pattern is a regular expression with what makes looking for it quick.
+type pattern struct {
+	re      *regexp.Regexp // against one line
+	whole   *regexp.Regexp // the same against many lines; nil when it would mean something else
+	literal []byte         // what every match contains; nil when nothing is known
+	plain   bool           // the literal is the whole pattern
+}
+
+func newPattern(s string) (*pattern, error) {
+	if s == "" {
+		return nil, errors.New("the pattern is empty: it would match every line")
+	}
+	tree, err := syntax.Parse(s, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("the pattern %q is not a regular expression that RE2 knows: %w%s", s, err, teach(err))
+	}
+	p := &pattern{}
+	if p.re, err = regexp.Compile(s); err != nil {
+		return nil, fmt.Errorf("the pattern %q is not a regular expression that RE2 knows: %w", s, err)
+	}
+	p.literal = []byte(required(tree.Simplify()))
+	if bytes.IndexByte(p.literal, '\n') >= 0 {
+		return nil, fmt.Errorf("the pattern %q holds a line break, but lines are searched one by one: look for one of its lines", s)
+	}
+	p.plain = string(p.literal) == s && regexp.QuoteMeta(s) == s
+	if !strings.Contains(s, `\A`) && !strings.Contains(s, `\z`) && !strings.Contains(s, "(?-m") {
+		p.whole, err = regexp.Compile("(?m)" + s)
+		if err != nil {
+			return nil, fmt.Errorf("compiling the pattern %q: %w", s, err)
+		}
+	}
+	return p, nil
+}
+
+// teach says what to write instead of what RE2 does not have.
+func teach(err error) string {
+	var e *syntax.Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	switch e.Code {
+	case syntax.ErrInvalidPerlOp, syntax.ErrInvalidNamedCapture:
+		return "; there is no lookahead or lookbehind: match more, and filter the lines in a program"
+	case syntax.ErrInvalidEscape:
+		return "; there are no back-references, and a backslash before a letter must be one of RE2's classes"
+	case syntax.ErrMissingParen, syntax.ErrUnexpectedParen, syntax.ErrMissingBracket, syntax.ErrMissingRepeatArgument:
+		return `; write \( \) \[ \* for the characters themselves`
+	}
+	return ""
+}
+
+// required returns the longest text that every match of a pattern contains.
+func required(re *syntax.Regexp) string {
+	switch re.Op {
+	case syntax.OpLiteral:
+		if re.Flags&syntax.FoldCase == 0 {
+			return string(re.Rune)
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return required(re.Sub[0])
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return required(re.Sub[0])
+		}
+	case syntax.OpConcat:
+		best := ""
+		for _, sub := range re.Sub {
+			if s := required(sub); len(s) > len(best) {
+				best = s
+			}
+		}
+		return best
+	}
+	return ""
+}
+
+// find returns where the first line with a match begins in b, which ends at the
+// end of a line, or -1.
+func (p *pattern) find(b []byte) int {
+	for at := 0; at < len(b); {
+		i := at
+		switch {
+		case len(p.literal) > 0:
+			j := bytes.Index(b[at:], p.literal)
+			if j < 0 {
+				return -1
+			}
+			i = at + j
+		case p.whole != nil && bytes.IndexByte(b, '\r') < 0:
+			loc := p.whole.FindIndex(b[at:])
+			if loc == nil {
+				return -1
+			}
+			i = at + loc[0]
+		}
+		start := bytes.LastIndexByte(b[:i], '\n') + 1
+		if start == len(b) {
+			return -1 // behind the last line
+		}
+		line := lineAt(b, start)
+		if p.plain || p.re.Match(bytes.TrimSuffix(line, []byte("\r"))) {
+			return start
+		}
+		at = start + len(line) + 1
+	}
+	return -1
+}
+
+// lineAt returns the line that begins at i, without its line break.
+func lineAt(b []byte, i int) []byte {
+	if j := bytes.IndexByte(b[i:], '\n'); j >= 0 {
+		return b[i : i+j]
+	}
+	return b[i:]
+}
+
+// searched is what became of one file.
+type searched struct {
+	path   string
+	hits   []match
+	more   int // matches that were only counted
+	binary bool
+	err    error
+	done   chan struct{}
+}
+
+// A search looks for a pattern in files, several at a time; what it finds comes
+// in the order of the walk.
+type search struct {
+	files   *files
+	pattern *pattern
+	lines   *listing
+	enough  atomic.Bool // further matches are only counted
+
+	found                        []match
+	searched, unreadable, binary int
+	failed                       error // the last file's that could not be read
+}
+
+// run searches root, a file or a directory. It returns when nothing of it runs
+// any more.
+func (s *search) run(ctx context.Context, w *walk, root, glob string) error {
+	workers := min(runtime.GOMAXPROCS(0), 8)
+	jobs, order := make(chan *searched, workers), make(chan *searched, 8*workers)
+	var group, merging sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			buf := make([]byte, 256<<10)
+			for r := range jobs {
+				buf = s.file(ctx, r, buf)
+				close(r.done)
+			}
+		})
+	}
+	merging.Go(func() {
+		for r := range order {
+			<-r.done
+			s.add(r)
+			s.enough.Store(s.lines.full())
+		}
+	})
+	submit := func(path string) {
+		r := &searched{path: path, done: make(chan struct{})}
+		jobs <- r
+		order <- r
+	}
+	ok := wanted(glob, root)
+	w.visit = func(path string, d fs.DirEntry) {
+		if ok(path, d) {
+			submit(path)
+		}
+	}
+	err := w.run(root)
+	var single *notDir
+	if errors.As(err, &single) && single.path == root {
+		submit(root)
+		err = nil
+	}
+	close(jobs)
+	close(order)
+	group.Wait()
+	merging.Wait()
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil && single != nil {
+		err = s.failed // the one file: say why
+	}
+	return err
+}
+
+// maxLine is how much of a line is looked at in one piece, in bytes. A match
+// that goes over the end of a piece is missed.
+const maxLine = 8 << 20
+
+// hitsPerFile bounds what one file is remembered with.
+const hitsPerFile = programLines
+
+// file searches one file as a stream. It returns the buffer, which may have
+// grown.
+func (s *search) file(ctx context.Context, r *searched, buf []byte) []byte {
+	h, err := s.files.open(r.path)
+	if err != nil {
+		r.err = err
+		return buf
+	}
+	defer func() { _ = h.Close() }() // only read
+	line, held := 1, 0
+	for first := true; ctx.Err() == nil; first = false {
+		n, err := h.Read(buf[held:])
+		held += n
+		if first && err == nil && isBinary(buf[:held]) {
+			s.odd(ctx, r, h, buf[:held])
+			return buf
+		}
+		if err != nil && err != io.EOF {
+			r.err = err
+			return buf
+		}
+		if first && bytes.HasPrefix(buf[:held], []byte(utf8Mark.mark)) {
+			held = copy(buf, buf[len(utf8Mark.mark):held])
+		}
+		end := bytes.LastIndexByte(buf[:held], '\n') + 1
+		if err == io.EOF || end == 0 && held >= maxLine {
+			end = held
+		}
+		line += s.scan(r, buf[:end], line)
+		held = copy(buf, buf[end:held])
+		if err == io.EOF {
+			return buf
+		}
+		if held == len(buf) {
+			buf = append(buf, make([]byte, len(buf))...)
+		}
+	}
+	return buf
+}
+
+// odd searches a file that has NULs: UTF-16 is text, anything else is not.
+func (s *search) odd(ctx context.Context, r *searched, h *handle, head []byte) {
+	if e := markOf(head); (e == nil || e.order == nil) && guessUTF16(head) == nil || h.size > maxWhole {
+		r.binary = true
+		return
+	}
+	rest, err := slurp(ctx, h, maxWhole)
+	if err != nil {
+		r.err = err
+		return
+	}
+	text, _ := decode(append(bytes.Clone(head), rest...))
+	s.scan(r, []byte(text), 1)
+}
+
+// scan looks through whole lines, the first of which has the number line, and
+// returns how many there are.
+func (s *search) scan(r *searched, b []byte, line int) int {
+	lines := bytes.Count(b, []byte{'\n'})
+	for len(b) > 0 {
+		i := s.pattern.find(b)
+		if i < 0 {
+			break
+		}
+		line += bytes.Count(b[:i], []byte{'\n'})
+		found := lineAt(b, i)
+		if s.enough.Load() || len(r.hits) >= hitsPerFile {
+			r.more++
+		} else {
+			r.hits = append(r.hits, match{Line: line, Text: s.clip(found)})
+		}
+		line++
+		b = b[min(i+len(found)+1, len(b)):]
+	}
+	return lines
+}
+
+// clipChars is how much of a long line is shown around its match.
+const clipChars = 400
+
+// clip makes a line fit to be shown: valid UTF-8, and of a long one only the
+// part around the match.
+func (s *search) clip(line []byte) string {
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	if len(line) > clipChars {
+		at := 0
+		if loc := s.pattern.re.FindIndex(line); loc != nil {
+			at = max(0, min(loc[0]-clipChars/4, len(line)-clipChars))
+		}
+		end := min(at+clipChars, len(line))
+		for at > 0 && at < end && !utf8.RuneStart(line[at]) {
+			at++
+		}
+		for end < len(line) && end > at && !utf8.RuneStart(line[end]) {
+			end--
+		}
+		short := string(line[at:end])
+		if at > 0 {
+			short = "…" + short
+		}
+		if end < len(line) {
+			short += fmt.Sprintf("… [line of %s]", size(int64(len(line))))
+		}
+		return strings.ToValidUTF8(short, "\uFFFD")
+	}
+	return strings.ToValidUTF8(string(line), "\uFFFD")
+}
