@@ -1,0 +1,212 @@
+// Package config reads the settings files and makes one struct of them. It
+// knows the layers, their order, and what a folder that nobody trusts may set.
+//
+// It reads no environment, takes every path from its options, and gives rules
+// and sections on as they were written, with the place where they stand: their
+// meaning belongs to others. Only package app imports it.
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// The layers, the farthest first. For single values the nearest layer that
+// sets one wins; lists of permissions are added up.
+const (
+	User    = "user"       // ~/.capstan/settings.json
+	Project = "project"    // .capstan/settings.json of the workspace
+	Named   = "--settings" // a file named on the command line
+)
+
+// File is the path of a settings file below the home or project directory.
+var File = filepath.Join(".capstan", "settings.json")
+
+// Options say where the settings are.
+type Options struct {
+	Home    string   // the user's home directory; empty when there is none
+	Project string   // the workspace's root, absolute; empty for none
+	Files   []string // of --settings, the nearest last
+	// Trusted says that the folder is trusted. If it is not, only the deny
+	// and ask rules of its settings count (BUG-TR-03).
+	Trusted bool
+	Mode    string // of --mode; it wins over every file
+}
+
+// Settings are all layers together.
+type Settings struct {
+	// Mode is how tools are presented: direct, code or both; empty when
+	// nothing sets it (S0-002, S0-035). Nothing else needs to look at
+	// tools.mode and tools.codeModeOnly.
+	Mode string
+	// Eager and Visible are tools.eager and tools.visible; nil when not set.
+	Eager, Visible []string
+	Rules          []Rule // of all layers, the farthest first
+	// SandboxRequire is sandbox.require: a program does not run when a layer
+	// of the sandbox is missing.
+	SandboxRequire bool
+	// Sections are the parts that others read: mcpServers, hooks, model,
+	// providers, acp; the farthest layer first.
+	Sections []Section
+	Files    []string // that were found and read
+}
+
+// A Rule is one entry of permissions.allow, permissions.ask or
+// permissions.deny.
+type Rule struct {
+	List string // allow, ask or deny
+	Text string
+	From Origin
+}
+
+// A Section is the value of a top-level key that is read elsewhere, as
+// standard JSON.
+type Section struct {
+	Key   string
+	Value json.RawMessage
+	From  Origin
+}
+
+// An Origin is a place in a settings file. Lines and columns count from 1,
+// columns in characters.
+type Origin struct {
+	Layer        string
+	File         string
+	Line, Column int
+}
+
+func (o Origin) String() string {
+	if o.Layer == Named {
+		return o.position()
+	}
+	return o.Layer + " settings " + o.position()
+}
+
+func (o Origin) position() string { return fmt.Sprintf("%s:%d:%d", o.File, o.Line, o.Column) }
+
+// A Warning is something that is not as it was meant, but does no harm.
+type Warning struct {
+	From    Origin
+	Message string
+}
+
+func (w Warning) String() string { return w.From.position() + ": " + w.Message }
+
+// Load reads all layers. The error lists every fault of every file, each with
+// file, line and column. A file of the home or project directory may be
+// missing; one that is there and cannot be read is an error, for it may forbid
+// something.
+func Load(o Options) (Settings, []Warning, error) {
+	l := &loader{opt: o}
+	if o.Home != "" {
+		l.file(User, filepath.Join(o.Home, File))
+	}
+	if o.Project != "" && !l.read(filepath.Join(o.Project, File)) {
+		l.file(Project, filepath.Join(o.Project, File))
+	}
+	for _, f := range o.Files {
+		l.file(Named, f)
+	}
+	l.resolveMode()
+	if err := errors.Join(l.faults...); err != nil {
+		return Settings{}, l.warnings, err
+	}
+	return l.out, l.warnings, nil
+}
+
+// A loader collects the layers.
+type loader struct {
+	opt      Options
+	out      Settings
+	seen     []fs.FileInfo
+	warnings []Warning
+	faults   []error
+
+	mode         *setting[string]
+	codeModeOnly *setting[bool]
+}
+
+// A setting is a value and where it was set.
+type setting[T any] struct {
+	value T
+	from  Origin
+}
+
+// read says whether the file was read as another layer: when the project is
+// the home directory, its settings are the user's own.
+func (l *loader) read(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && slices.ContainsFunc(l.seen, func(s fs.FileInfo) bool { return os.SameFile(s, info) })
+}
+
+// file reads one layer.
+func (l *loader) file(layer, path string) {
+	src, info, err := readFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && layer != Named:
+		return
+	case err != nil:
+		l.faults = append(l.faults, fmt.Errorf("reading the %s settings: %w", layer, err))
+		return
+	}
+	l.seen, l.out.Files = append(l.seen, info), append(l.out.Files, path)
+	d := &document{layer: layer, file: path, src: src}
+	if root := d.parse(); root != nil {
+		if layer == Project && !l.opt.Trusted {
+			l.untrusted(d, root)
+		} else {
+			l.settings(d, root)
+		}
+	}
+	l.warnings = append(l.warnings, d.warnings...)
+	l.faults = append(l.faults, d.faults...)
+}
+
+// resolveMode makes one mode of the two settings for it (ruling 1). A
+// codeModeOnly that is false says only that the mode is not code (S0-225).
+func (l *loader) resolveMode() {
+	if l.opt.Mode != "" {
+		l.out.Mode = l.opt.Mode
+		if !slices.Contains(modes, l.opt.Mode) {
+			l.faults = append(l.faults, fmt.Errorf("unknown mode %q: want direct, code or both", l.opt.Mode))
+		}
+		return
+	}
+	mode, only := l.mode, l.codeModeOnly
+	switch {
+	case mode == nil && only == nil:
+	case mode == nil:
+		if only.value {
+			l.out.Mode = "code"
+		}
+	case only == nil || only.value == (mode.value == "code"):
+		l.out.Mode = mode.value
+	default:
+		l.faults = append(l.faults, fmt.Errorf("tools.mode is %q (%s) but tools.codeModeOnly is %t (%s): remove one of them, or make them agree", mode.value, mode.from, only.value, only.from))
+	}
+}
+
+// maxFile bounds a settings file, in bytes.
+const maxFile = 1 << 20
+
+// readFile reads a regular file. Anything else (a named pipe in a folder that
+// nobody trusts, say) could hang or never end.
+func readFile(path string) ([]byte, fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	if info.Size() > maxFile {
+		return nil, nil, fmt.Errorf("%s is larger than %d bytes", path, maxFile)
+	}
+	src, err := os.ReadFile(path)
+	return src, info, err
+}

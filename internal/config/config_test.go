@@ -1,0 +1,285 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"capstan/internal/tool"
+)
+
+const (
+	userFile    = "home/.capstan/settings.json"
+	projectFile = "ws/.capstan/settings.json"
+)
+
+// lay writes files below a new directory.
+func lay(t testing.TB, files map[string]string) string {
+	t.Helper()
+	base := t.TempDir()
+	for _, d := range []string{"home", "ws"} {
+		if err := os.MkdirAll(filepath.Join(base, d, ".capstan"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(base, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return base
+}
+
+func at(layer, file string, line, column int) Origin { return Origin{layer, file, line, column} }
+
+// TestLoad shows what comes out of the layers.
+//
+// S0-001, S0-002, S0-006, S0-034, S0-035, S0-225.
+func TestLoad(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		user     string
+		project  string
+		named    []string
+		trusted  bool
+		mode     string
+		want     Settings
+		warnings []string
+	}{
+		{name: "nothing is set"},
+		{name: "empty files", user: " \n", project: "// nothing\n{}"},
+		{name: "codeModeOnly", user: `{"tools": {"codeModeOnly": true}}`, want: Settings{Mode: "code"}},
+		{name: "codeModeOnly off", user: `{"tools": {"codeModeOnly": false}}`},
+		{name: "mode", user: `{"tools": {"mode": "both"}}`, want: Settings{Mode: "both"}},
+		{name: "both agree", user: `{"tools": {"mode": "code", "codeModeOnly": true}}`, want: Settings{Mode: "code"}},
+		{name: "off agrees with both", user: `{"tools": {"mode": "both", "codeModeOnly": false}}`, want: Settings{Mode: "both"}},
+		{name: "rollback in a nearer file", user: `{"tools": {"codeModeOnly": true}}`, named: []string{`{"tools": {"codeModeOnly": false}}`}},
+		{name: "flag wins", user: `{"tools": {"mode": "code", "codeModeOnly": true}}`, mode: "direct", want: Settings{Mode: "direct"}},
+		{name: "the nearest wins", user: `{"tools": {"mode": "code"}}`, project: `{"tools": {"mode": "direct"}}`, trusted: true,
+			named: []string{`{"tools": {"mode": "code"}}`, `{"tools": {"mode": "both"}}`}, want: Settings{Mode: "both"}},
+		{name: "comments, trailing commas, byte order mark",
+			user: "\ufeff{ // modes\n  \"tools\": {\"mode\": \"both\", /* yes */}, \"$schema\": \"x\",\n}", want: Settings{Mode: "both"}},
+		{name: "lists of tools: the nearest",
+			user: `{"tools": {"eager": ["a", "b"], "visible": ["c"]}}`, named: []string{`{"tools": {"eager": []}}`},
+			want: Settings{Eager: []string{}, Visible: []string{"c"}}},
+		{name: "rules add up, with their places",
+			user:    "{\n  \"permissions\": {\"allow\": [\"Read\"],\n    \"deny\": [\"é\", \"Edit(.env)\"]}}",
+			project: `{"permissions": {"allow": ["Bash"], "ask": ["Write"]}}`, trusted: true,
+			want: Settings{Rules: []Rule{
+				{"allow", "Read", at(User, userFile, 2, 29)}, {"deny", "é", at(User, userFile, 3, 14)}, {"deny", "Edit(.env)", at(User, userFile, 3, 19)},
+				{"allow", "Bash", at(Project, projectFile, 1, 28)}, {"ask", "Write", at(Project, projectFile, 1, 45)},
+			}}},
+		{name: "an untrusted folder only forbids",
+			project:  `{"permissions": {"allow": ["Bash"], "ask": ["Write"], "deny": ["Edit"]}, "tools": {"mode": "code"}, "hooks": {}, "mcpServers": {"x": {"command": "touch"}}, "sandbox": 7}`,
+			want:     Settings{Rules: []Rule{{"ask", "Write", at(Project, projectFile, 1, 45)}, {"deny", "Edit", at(Project, projectFile, 1, 64)}}},
+			warnings: []string{"$BASE/ws/.capstan/settings.json:1:1: not used, because this folder is not trusted: hooks, mcpServers, permissions.allow, sandbox, tools (--trust uses them for one run)"}},
+		{name: "sandbox", user: `{"sandbox": {"require": true}}`, want: Settings{SandboxRequire: true}},
+		{name: "sections are kept",
+			user:  "{\"mcpServers\": {\"a\": {\"command\": \"x\", /* c */}},\n \"model\": \"openai/x\"}",
+			named: []string{`{"hooks": {}, "providers": [1], "acp": {"nestedConcurrency": "shared"}}`},
+			want: Settings{Sections: []Section{
+				{"mcpServers", []byte(`{"a":{"command":"x"}}`), at(User, userFile, 1, 16)}, {"model", []byte(`"openai/x"`), at(User, userFile, 2, 11)},
+				{"hooks", []byte(`{}`), at(Named, "named0.json", 1, 11)}, {"providers", []byte(`[1]`), at(Named, "named0.json", 1, 28)},
+				{"acp", []byte(`{"nestedConcurrency":"shared"}`), at(Named, "named0.json", 1, 40)},
+			}}},
+		{name: "unknown keys warn",
+			user: "{\"tool\": 1,\n \"zzz\": 2, \"tools\": {\"codeModOnly\": true, \"exclude\": []}, \"permissions\": {\"defaultMode\": \"x\", \"alow\": []}, \"sandbox\": {\"req\": 1}, \"approvalMode\": 1}",
+			warnings: []string{
+				`$BASE/home/.capstan/settings.json:1:2: unknown setting "tool": did you mean tools?`,
+				`$BASE/home/.capstan/settings.json:2:2: unknown setting "zzz": expected one of tools, permissions, sandbox, mcpServers, hooks, model, providers, acp`,
+				`$BASE/home/.capstan/settings.json:2:22: unknown setting "tools.codeModOnly": did you mean codeModeOnly?`,
+				`$BASE/home/.capstan/settings.json:2:43: tools.exclude is not a setting: use permissions.deny`,
+				`$BASE/home/.capstan/settings.json:2:75: permissions.defaultMode is not a setting: use --approval-mode`,
+				`$BASE/home/.capstan/settings.json:2:95: unknown setting "permissions.alow": did you mean allow?`,
+				`$BASE/home/.capstan/settings.json:2:120: unknown setting "sandbox.req": did you mean require?`,
+				`$BASE/home/.capstan/settings.json:2:131: approvalMode is not a setting: use --approval-mode`,
+			}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			files := map[string]string{}
+			if c.user != "" {
+				files[userFile] = c.user
+			}
+			if c.project != "" {
+				files[projectFile] = c.project
+			}
+			base := lay(t, files)
+			o := Options{Home: filepath.Join(base, "home"), Project: filepath.Join(base, "ws"), Trusted: c.trusted, Mode: c.mode}
+			for i, text := range c.named {
+				f := filepath.Join(base, "named"+string(rune('0'+i))+".json")
+				if err := os.WriteFile(f, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				o.Files = append(o.Files, f)
+			}
+			got, warnings, err := Load(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(files) + len(c.named); len(got.Files) != n {
+				t.Errorf("read %v, want %d files", got.Files, n)
+			}
+			got.Files = nil
+			for i := range got.Rules {
+				got.Rules[i].From.File = rel(base, got.Rules[i].From.File)
+			}
+			for i := range got.Sections {
+				got.Sections[i].From.File = rel(base, got.Sections[i].From.File)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("settings (-want +got):\n%s", diff)
+			}
+			var texts []string
+			for _, w := range warnings {
+				texts = append(texts, strings.ReplaceAll(w.String(), base, "$BASE"))
+			}
+			if diff := cmp.Diff(c.warnings, texts); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func rel(base, file string) string {
+	r, err := filepath.Rel(base, file)
+	if err != nil {
+		return file
+	}
+	return r
+}
+
+// TestFaults: each is reported with file, line, column and what was expected,
+// all of them at once.
+func TestFaults(t *testing.T) {
+	for _, c := range []struct {
+		user string
+		want []string
+	}{
+		{`[1]`, []string{"1:1: expected an object, found a list"}},
+		{`7`, []string{"1:1: expected an object, found the number 7"}},
+		{"{\"tools\":\n  {\"mode\" \"x\"}}", []string{"2:11: invalid character '\"' after object name"}},
+		{"{\"tools\": {", []string{"1:12: "}},
+		{`{"tools": 1, "permissions": [], "sandbox": null}`, []string{
+			"1:11: tools: expected an object, found the number 1", "1:29: permissions: expected an object, found a list", "1:44: sandbox: expected an object, found null"}},
+		{`{"tools": {"mode": "Code", "codeModeOnly": "true", "eager": "x", "visible": [1, "a", null]}}`, []string{
+			`1:20: tools.mode: expected "direct", "code" or "both", found the string "Code"`, `1:44: tools.codeModeOnly: expected true or false, found the string "true"`,
+			`1:61: tools.eager: expected a list of strings, found the string "x"`, "1:78: tools.visible[0]: expected a string, found the number 1", "1:86: tools.visible[2]: expected a string, found null"}},
+		{`{"tools": {"mode": 3}}`, []string{`1:20: tools.mode: expected "direct", "code" or "both", found the number 3`}},
+		{`{"permissions": {"deny": "Read", "ask": [{}]}}`, []string{
+			`1:26: permissions.deny: expected a list of strings, found the string "Read"`, "1:42: permissions.ask[0]: expected a string, found an object"}},
+		{`{"sandbox": {"require": "yes"}}`, []string{`1:25: sandbox.require: expected true or false, found the string "yes"`}},
+		{"{\"permissions\": {\"deny\": []},\n\"permissions\": {}}", []string{`2:1: "permissions" is there twice (first at 1:2): keep one`}},
+		{`{"model": {"a": [{"b": 1, "b": 2}]}}`, []string{`1:27: "b" is there twice (first at 1:19): keep one`}},
+		{`{"model": {"a": 1, "\u0061": 2}}`, []string{`1:20: "a" is there twice (first at 1:12): keep one`}},
+		{`{"permissions": {"Deny": ["Read"]}}`, []string{`1:18: unknown setting "permissions.Deny": did you mean deny? It would forbid nothing`}},
+		{`{"permission": {"deny": ["Read"]}}`, []string{`1:2: unknown setting "permission": did you mean permissions? It would forbid nothing`}},
+		{"{\"model\": \"a\xff\"}", []string{"1:13: the file is not UTF-8"}},
+		{`{"model": ` + strings.Repeat("[", 200_000), []string{"1:110: more than 100 objects and lists inside each other"}},
+		{`{"tools": {"mode": "direct", "codeModeOnly": true}}`, []string{
+			`tools.mode is "direct" (user settings $FILE:1:20) but tools.codeModeOnly is true (user settings $FILE:1:46): remove one of them`}},
+		{`{"tools": {"mode": "code", "codeModeOnly": false}}`, []string{`tools.mode is "code"`}},
+	} {
+		base := lay(t, map[string]string{userFile: c.user})
+		got, _, err := Load(Options{Home: filepath.Join(base, "home")})
+		if err == nil {
+			t.Errorf("%.80s: no error", c.user)
+			continue
+		}
+		if diff := cmp.Diff(Settings{}, got); diff != "" {
+			t.Errorf("%.80s: settings beside an error: %s", c.user, diff)
+		}
+		file := filepath.Join(base, userFile)
+		lines := strings.Split(err.Error(), "\n")
+		if len(lines) != len(c.want) {
+			t.Errorf("%.80s: %v", c.user, err)
+			continue
+		}
+		for i, want := range c.want {
+			if want = strings.ReplaceAll(want, "$FILE", file); !strings.HasPrefix(want, "tools.mode") {
+				want = file + ":" + want
+			}
+			if !strings.HasPrefix(lines[i], want) {
+				t.Errorf("%.80s:\n got %s\nwant %s", c.user, lines[i], want)
+			}
+		}
+	}
+}
+
+// TestConflictNamesBothFiles is ruling 1 across layers.
+func TestConflictNamesBothFiles(t *testing.T) {
+	base := lay(t, map[string]string{userFile: `{"tools": {"codeModeOnly": true}}`, projectFile: `{"tools": {"mode": "both"}}`})
+	_, _, err := Load(Options{Home: filepath.Join(base, "home"), Project: filepath.Join(base, "ws"), Trusted: true})
+	if err == nil || !strings.Contains(err.Error(), filepath.Join(base, userFile)) || !strings.Contains(err.Error(), filepath.Join(base, projectFile)) {
+		t.Errorf("the error %v does not name both files", err)
+	}
+}
+
+// TestUntrustedFolderCannotLoosen: nothing but rules that forbid comes from a
+// folder that nobody trusts, and a broken one ends the start (BUG-TR-03).
+func TestUntrustedFolder(t *testing.T) {
+	for _, text := range []string{`{"permissions": {"deny": "Read"}}`, `{"permissions": {"deny": ["Read"}`, `{"permissions": {"deni": ["Read"]}}`} {
+		base := lay(t, map[string]string{projectFile: text})
+		if _, _, err := Load(Options{Project: filepath.Join(base, "ws")}); err == nil {
+			t.Errorf("%s: the start goes on without its rules", text)
+		}
+	}
+}
+
+// TestHomeAsProject: the user's own settings need no trust.
+func TestHomeAsProject(t *testing.T) {
+	base := lay(t, map[string]string{userFile: `{"permissions": {"allow": ["Read"]}}`})
+	link := filepath.Join(base, "link")
+	if err := os.Symlink("home", link); err != nil {
+		t.Fatal(err)
+	}
+	got, warnings, err := Load(Options{Home: filepath.Join(base, "home"), Project: link})
+	if err != nil || len(warnings) > 0 || len(got.Rules) != 1 {
+		t.Errorf("%+v %v %v", got, warnings, err)
+	}
+}
+
+// TestModesAreTheTools holds the names of the modes to those of package tool.
+func TestModesAreTheTools(t *testing.T) {
+	for _, m := range modes {
+		if _, err := tool.ParseMode(m); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := []string{string(tool.Direct), string(tool.Code), string(tool.Both)}; !cmp.Equal(modes, want) {
+		t.Error(modes, want)
+	}
+}
+
+// FuzzLoad: no file makes the reader fail or lose a rule silently.
+func FuzzLoad(f *testing.F) {
+	for _, s := range []string{`{}`, `{"tools": {"mode": "code", "eager": ["a"]}, // x` + "\n}", `{"permissions": {"deny": ["Read(.env)"]}}`, "\ufeff{}", `{"a": [{"b": 1}]}`, `{"model": "\ud800"}`, `/*`, `{"x": 1e999,}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d := &document{layer: User, file: "f", src: []byte(text)}
+		root := d.parse()
+		if root == nil {
+			return
+		}
+		l := &loader{}
+		l.settings(d, root)
+		again := &loader{}
+		again.untrusted(&document{layer: Project, file: "f", src: d.src}, root)
+		if len(d.faults) > 0 {
+			return
+		}
+		var strict []Rule
+		for _, r := range l.out.Rules {
+			if r.List != "allow" {
+				r.From.Layer = Project
+				strict = append(strict, r)
+			}
+		}
+		if diff := cmp.Diff(strict, again.out.Rules); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

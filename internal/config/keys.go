@@ -1,0 +1,152 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// The keys that exist. A path in sections is kept as it is, for others to read.
+var (
+	topKeys        = []string{"tools", "permissions", "sandbox", "mcpServers", "hooks", "model", "providers", "acp"}
+	sections       = []string{"mcpServers", "hooks", "model", "providers", "acp"}
+	toolKeys       = []string{"mode", "codeModeOnly", "eager", "visible"}
+	permissionKeys = []string{"allow", "ask", "deny"}
+	sandboxKeys    = []string{"require"}
+	modes          = []string{"direct", "code", "both"}
+)
+
+// elsewhere says what to do instead of a key that other agents have.
+var elsewhere = map[string]string{
+	"approvalMode":                      "use --approval-mode",
+	"tools.approvalMode":                "use --approval-mode",
+	"permissions.defaultMode":           "use --approval-mode",
+	"permissions.additionalDirectories": "use --add-dir",
+	"tools.allowed":                     "use permissions.allow",
+	"tools.exclude":                     "use permissions.deny",
+	"tools.core":                        "use permissions.deny for what may not run",
+}
+
+// settings reads a layer that counts in full.
+func (l *loader) settings(d *document, root *hujson.Value) {
+	d.members(root, "the settings", func(name string, at int, v *hujson.Value) {
+		switch {
+		case name == "tools":
+			l.tools(d, v)
+		case name == "permissions":
+			l.permissions(d, v, permissionKeys)
+		case name == "sandbox":
+			l.sandbox(d, v)
+		case slices.Contains(sections, name):
+			l.out.Sections = append(l.out.Sections, Section{name, standard(v), d.origin(v.StartOffset)})
+		case name == "$schema": // for editors
+		default:
+			d.unknown(at, "", name, topKeys)
+		}
+	})
+}
+
+func (l *loader) tools(d *document, v *hujson.Value) {
+	d.members(v, "tools", func(name string, at int, v *hujson.Value) {
+		path := "tools." + name
+		switch name {
+		case "mode":
+			const want = `"direct", "code" or "both"`
+			s, ok := d.text(v, path, want)
+			if ok && !slices.Contains(modes, s) {
+				d.expect(v, path, want)
+			} else if ok {
+				l.mode = &setting[string]{s, d.origin(v.StartOffset)}
+			}
+		case "codeModeOnly":
+			if b, ok := d.boolean(v, path); ok {
+				l.codeModeOnly = &setting[bool]{b, d.origin(v.StartOffset)}
+			}
+		case "eager":
+			l.out.Eager = d.names(v, path)
+		case "visible":
+			l.out.Visible = d.names(v, path)
+		default:
+			d.unknown(at, "tools", name, toolKeys)
+		}
+	})
+}
+
+// names reads a list that replaces those of farther layers; an empty one is
+// not nil, for it is set.
+func (d *document) names(v *hujson.Value, path string) []string {
+	out := []string{}
+	d.texts(v, path, func(s string, _ Origin) { out = append(out, s) })
+	return out
+}
+
+// permissions reads those lists of rules that count.
+func (l *loader) permissions(d *document, v *hujson.Value, lists []string) {
+	d.members(v, "permissions", func(name string, at int, v *hujson.Value) {
+		switch {
+		case slices.Contains(lists, name):
+			d.texts(v, "permissions."+name, func(s string, from Origin) {
+				l.out.Rules = append(l.out.Rules, Rule{name, s, from})
+			})
+		case !slices.Contains(permissionKeys, name):
+			d.unknown(at, "permissions", name, permissionKeys)
+		}
+	})
+}
+
+func (l *loader) sandbox(d *document, v *hujson.Value) {
+	d.members(v, "sandbox", func(name string, at int, v *hujson.Value) {
+		if name != "require" {
+			d.unknown(at, "sandbox", name, sandboxKeys)
+		} else if b, ok := d.boolean(v, "sandbox.require"); ok {
+			l.out.SandboxRequire = b
+		}
+	})
+}
+
+// untrusted reads what counts of a folder that nobody trusts: what it forbids
+// and what it wants to be asked about. One warning names what does not count.
+func (l *loader) untrusted(d *document, root *hujson.Value) {
+	var ignored []string
+	d.members(root, "the settings", func(name string, at int, v *hujson.Value) {
+		switch {
+		case name == "$schema":
+		case name == "permissions":
+			l.permissions(d, v, []string{"ask", "deny"})
+			if o, ok := v.Value.(*hujson.Object); ok && slices.ContainsFunc(o.Members, func(m hujson.ObjectMember) bool { return nameOf(&m) == "allow" }) {
+				ignored = append(ignored, "permissions.allow")
+			}
+		case slices.Contains(topKeys, name):
+			ignored = append(ignored, name)
+		default:
+			d.unknown(at, "", name, topKeys)
+		}
+	})
+	if len(ignored) > 0 {
+		slices.Sort(ignored)
+		d.warn(root.StartOffset, "not used, because this folder is not trusted: %s (--trust uses them for one run)", strings.Join(ignored, ", "))
+	}
+}
+
+// unknown reports a key that does not exist. It is a warning, unless it seems
+// to be the misspelt name of what forbids something.
+func (d *document) unknown(at int, parent, name string, known []string) {
+	path := name
+	if parent != "" {
+		path = parent + "." + name
+	}
+	if hint, ok := elsewhere[path]; ok {
+		d.warn(at, "%s is not a setting: %s", path, hint)
+		return
+	}
+	near := nearest(name, known)
+	switch {
+	case near == "":
+		d.warn(at, "unknown setting %s: expected one of %s", show(path), strings.Join(known, ", "))
+	case near == "permissions" || near == "deny" || near == "ask":
+		d.fault(at, "unknown setting %s: did you mean %s? It would forbid nothing", show(path), near)
+	default:
+		d.warn(at, "unknown setting %s: did you mean %s?", show(path), near)
+	}
+}
