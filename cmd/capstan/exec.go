@@ -100,7 +100,7 @@ func (f *execFlags) run(ctx context.Context, source string) (err error) {
 	opt.Observe = trace.observe
 	s, err := app.Open(opt)
 	if err != nil {
-		return failed(err)
+		return opening(err)
 	}
 	defer s.Close()
 	for _, w := range s.Warnings {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"capstan/internal/app"
 )
 
 // The exit codes (docs/cli.md).
@@ -45,6 +47,14 @@ func usage(format string, a ...any) error {
 }
 
 func failed(err error) error { return &exitError{exitFailed, err} }
+
+// opening is the error of a session that could not be opened.
+func opening(err error) error {
+	if _, ok := errors.AsType[*app.UsageError](err); ok {
+		return &exitError{exitUsage, err}
+	}
+	return failed(err)
+}
 
 func main() { os.Exit(run()) }
 

@@ -57,7 +57,7 @@ func (f *viewFlags) open(fallback tool.Mode) (*app.Session, *tool.View, error) {
 	}
 	s, err := app.Open(opt)
 	if err != nil {
-		return nil, nil, failed(err)
+		return nil, nil, opening(err)
 	}
 	for _, w := range s.Warnings {
 		fmt.Fprintf(os.Stderr, "capstan: warning: %s\n", w)

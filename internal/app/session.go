@@ -10,14 +10,18 @@ import (
 	"fmt"
 	"mime"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"capstan/internal/builtin"
 	"capstan/internal/codemode"
+	"capstan/internal/config"
 	"capstan/internal/msg"
+	"capstan/internal/policy"
 	"capstan/internal/sandbox/quickjs"
 	"capstan/internal/sched"
+	"capstan/internal/shell"
 	"capstan/internal/tool"
 )
 
@@ -48,6 +52,7 @@ type Session struct {
 	opt    Options
 	mode   tool.Mode
 	scope  tool.Scope
+	jobs   *shell.Jobs
 	rt     *sched.Runtime
 	runner *quickjs.Runner
 	exec   *codemode.Exec
@@ -56,22 +61,39 @@ type Session struct {
 	requireLayers bool // a layer of the sandbox that is missing is an error
 }
 
-// Open returns a new session. Close ends it.
+// Open returns a new session. Close ends it. A settings file that cannot be
+// read, or a rule that forbids something and cannot be understood, is an error:
+// going on would run what it forbids.
 func Open(o Options) (*Session, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = "" // only what lies there is missing
 	}
-	s := &Session{Registry: &tool.Registry{}, opt: o, mode: tool.ModeFor(o.Mode)}
-	if o.Program {
-		s.mode = tool.Code
-	}
-	s.spill = &spill{root: stateDir(o.Env, home), now: time.Now}
-	s.runner = quickjs.New(quickjs.Options{})
-	if err := s.register(); err != nil {
+	s := &Session{Registry: &tool.Registry{}, opt: o}
+	s.spill = &spill{root: filepath.Join(stateDir(o.Env, home), "spill"), now: time.Now}
+	project, err := policy.Workspace(o.Dir)
+	if err != nil {
 		return nil, err
 	}
-	so := sched.Options{Observe: o.Observe, Approver: o.Approver, Spill: s.spill.keep}
+	set, err := s.settings(home, project)
+	if err != nil {
+		return nil, err
+	}
+	s.runner = quickjs.New(quickjs.Options{Require: set.SandboxRequire})
+	s.requireLayers = set.SandboxRequire
+	s.jobs = shell.NewJobs(shell.New(shell.Options{}))
+	roots, err := s.roots(project)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.register(roots); err != nil {
+		return nil, err
+	}
+	rules, err := s.policy(set, home, roots)
+	if err != nil {
+		return nil, err
+	}
+	so := sched.Options{Policy: rules, Observe: o.Observe, Approver: o.Approver, Spill: s.spill.keep}
 	if o.Program {
 		so.ModelChars = 16 << 20 // what a person's own program prints is not cut
 	}
@@ -79,13 +101,116 @@ func Open(o Options) (*Session, error) {
 	return s, nil
 }
 
-func (s *Session) register() error {
-	tools := builtin.All(builtin.Options{Dir: s.opt.Dir, Roots: []string{s.opt.Dir}})
+// settings reads the layers. A folder's own settings count once it is trusted.
+func (s *Session) settings(home, project string) (config.Settings, error) {
+	trusted := s.opt.Trust
+	if !trusted {
+		var err error
+		if trusted, err = config.NewTrustStore(home).Trusted(project); err != nil {
+			s.warn("%v; this folder's settings are not used", err)
+		}
+	}
+	set, warnings, err := config.Load(config.Options{
+		Home: home, Project: project, Files: s.opt.Settings, Trusted: trusted, Mode: string(s.opt.Mode)})
+	for _, w := range warnings {
+		s.warn("%v", w)
+	}
+	if err != nil {
+		return set, fmt.Errorf("reading the settings: %w", err)
+	}
+	s.mode = tool.ModeFor(tool.Mode(set.Mode))
+	if s.opt.Program {
+		s.mode = tool.Code
+	}
+	s.scope = tool.Scope{Eager: set.Eager, Visible: set.Visible}
+	return set, nil
+}
+
+// roots are the directories of the workspace, the project's first.
+func (s *Session) roots(project string) ([]string, error) {
+	roots := []string{project}
+	for _, d := range s.opt.AddDirs {
+		if !filepath.IsAbs(d) {
+			d = filepath.Join(s.opt.Dir, d)
+		}
+		info, err := os.Stat(d)
+		if err != nil {
+			return nil, fmt.Errorf("adding a directory to the workspace: %w", err)
+		}
+		if !info.IsDir() {
+			return nil, fmt.Errorf("adding a directory to the workspace: %s is not a directory", d)
+		}
+		roots = append(roots, d)
+	}
+	return roots, nil
+}
+
+func (s *Session) policy(set config.Settings, home string, roots []string) (*policy.Policy, error) {
+	o := policy.Options{Dir: s.opt.Dir, Roots: roots, Home: home, Readable: []string{s.spill.root}}
+	if s.opt.ApprovalMode != "" {
+		mode, err := policy.ParseMode(s.opt.ApprovalMode)
+		if err != nil {
+			return nil, &UsageError{fmt.Errorf("--approval-mode: %w", err)}
+		}
+		o.Mode = mode
+	}
+	for _, r := range set.Rules {
+		o.Rules = append(o.Rules, policy.Rule{List: r.List, Text: r.Text, Origin: r.From.String()})
+	}
+	for _, e := range s.Registry.Tools() {
+		o.Tools = append(o.Tools, e.Spec().Name)
+	}
+	p, warnings, err := policy.New(o)
+	for _, w := range warnings {
+		s.warn("%s", w)
+	}
+	return p, err
+}
+
+func (s *Session) warn(format string, a ...any) {
+	s.Warnings = append(s.Warnings, fmt.Sprintf(format, a...))
+}
+
+// A UsageError is a fault in how capstan was called.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the fault itself.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+func (s *Session) register(roots []string) error {
+	tools := builtin.All(builtin.Options{Dir: s.opt.Dir, Roots: roots})
 	if s.mode != tool.Direct { // S0-039 to S0-041
-		s.exec = codemode.NewExec(codemode.Options{Runner: s.runner})
+		s.exec = codemode.NewExec(codemode.Options{Runner: s.runner, Jobs: s.jobsOf})
 		tools = append(tools, s.exec)
 	}
-	return s.Registry.Add(tools...)
+	if err := s.Registry.Add(tools...); err != nil {
+		return err
+	}
+	for _, w := range s.View().Warnings() {
+		s.warn("%s", w)
+	}
+	return nil
+}
+
+// jobsOf are the running jobs that a call, or a call that it made, started.
+func (s *Session) jobsOf(callID string) []string {
+	var lines []string
+	for _, j := range s.jobs.List() {
+		if j.Running && (j.Owner == callID || strings.HasPrefix(j.Owner, callID+"/")) {
+			lines = append(lines, jobLine(j))
+		}
+	}
+	return lines
+}
+
+func jobLine(j shell.Job) string {
+	line := strings.Join(strings.Fields(j.Command), " ")
+	if r := []rune(line); len(r) > 60 {
+		line = string(r[:60]) + "…"
+	}
+	return j.ID + " " + line
 }
 
 // View returns what the session's model may see and call now.
@@ -117,7 +242,13 @@ func (s *Session) Exec(ctx context.Context, source string) *ExecResult {
 }
 
 // EndJobs ends the background jobs and says which there were (ruling 9).
-func (s *Session) EndJobs() []string { return nil }
+func (s *Session) EndJobs() []string {
+	var lines []string
+	for _, j := range s.jobs.Close() {
+		lines = append(lines, jobLine(j))
+	}
+	return lines
+}
 
 // Keep writes a printed image or sound to a file of the session and returns its
 // path.
@@ -130,7 +261,10 @@ func (s *Session) Keep(mimeType string, data []byte) (string, error) {
 }
 
 // Close ends what the session started.
-func (s *Session) Close() { s.runner.Close() }
+func (s *Session) Close() {
+	s.jobs.Close()
+	s.runner.Close()
+}
 
 // A Description is a tool as `tools show` shows it.
 type Description struct {
