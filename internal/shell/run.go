@@ -128,7 +128,7 @@ func (x *execution) wait(ctx context.Context) (Result, error) {
 		res.ExitCode = -1
 	}
 	res.Leftovers, res.LeftoverCount, res.Alive = end.Killed, int(end.KilledCount), end.Alive
-	res.Waiting = waiting
+	res.Waiting, res.Interrupted = waiting, waiting != ""
 	if end.err == nil && waiting == "" && !res.Cancelled && !res.TimedOut {
 		res.Waiting = wantedPerson(res.Output, res.ExitCode)
 	}

@@ -139,10 +139,12 @@ type Result struct {
 	// HeldOpen says that a process outside the command still held the output
 	// open at the end, so more may have been written to it.
 	HeldOpen bool
-	// Waiting says why the command was seen as waiting for a person, and what
-	// to do instead; empty otherwise.
-	Waiting  string
-	Duration time.Duration
+	// Waiting says why the command was seen as wanting a person, and what to do
+	// instead; empty otherwise. Interrupted says that it was ended for that and
+	// did not end by itself.
+	Waiting     string
+	Interrupted bool
+	Duration    time.Duration
 }
 
 // A CommandError says that a command could not be started, in words for the one

@@ -16,7 +16,7 @@ const bomb = 500
 func (k *keeper) end() {
 	// Among thousands of hungry processes each look at /proc takes seconds, so
 	// nothing here needs a whole one before the first SIGKILL.
-	list := k.scanner.descendants(50 * time.Millisecond)
+	list := k.scanner.descendants(250 * time.Millisecond)
 	k.name(list)
 	if len(list) < bomb && k.req.TermMS > 0 && k.terminate(list) {
 		return

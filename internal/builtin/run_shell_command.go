@@ -1,0 +1,313 @@
+package builtin
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"capstan/internal/msg"
+	"capstan/internal/shell"
+	"capstan/internal/tool"
+)
+
+//go:embed run_shell_command.md
+var runShellText string
+
+// The time-outs of a command, in milliseconds. Others are refused by the
+// schema, never clamped (BUG-CM-05).
+const runShellInput = `{"type":"object","properties":{` +
+	`"command":{"type":"string"},` +
+	`"timeout":{"type":"integer","minimum":1,"maximum":600000,"description":"ms, default 120000; a job has none unless given"},` +
+	`"directory":{"type":"string"},` +
+	`"is_background":{"type":"boolean","description":"run as a job that outlives this call"},` +
+	`"description":{"type":"string"}` +
+	`},"required":["command"],"additionalProperties":false}`
+
+const runShellOutput = `{"type":"object","properties":{` +
+	`"exitCode":{"type":"integer"},"signal":{"type":"string"},"jobId":{"type":"string"}}}`
+
+const (
+	defaultTimeout = 120 * time.Second
+	maxTimeout     = 600 * time.Second
+	// jobGlance is how long the start of a job waits for it to fail.
+	jobGlance = 250 * time.Millisecond
+)
+
+// ShellOptions configure the tools that run commands, for one session.
+type ShellOptions struct {
+	// Dir is the working directory, absolute: relative directories start there.
+	Dir    string
+	Runner *shell.Runner
+	Jobs   *shell.Jobs // the session's; its owner closes it
+	// Spill makes a file for output that is longer than shell.DefaultKeep. Nil:
+	// the middle of such output is lost, and the result says so.
+	Spill func(callID string) (w io.WriteCloser, path string, err error)
+}
+
+// Shell returns the tools of one session that run commands.
+func Shell(o ShellOptions) []tool.Tool {
+	return []tool.Tool{
+		newRunShell(o),
+		newJobList(o.Jobs),
+		newJobOutput(o.Jobs),
+		newJobStop(o.Jobs),
+	}
+}
+
+type runShell struct {
+	o    ShellOptions
+	spec tool.Spec
+}
+
+func newRunShell(o ShellOptions) tool.Tool {
+	return &runShell{o, tool.Spec{
+		Name: "run_shell_command", Title: "Shell", Description: text(runShellText),
+		Input: json.RawMessage(runShellInput), Output: json.RawMessage(runShellOutput),
+		Effect: tool.EffectExec, Hint: "bash terminal execute run process git npm docker make test build",
+	}}
+}
+
+type shellArgs struct {
+	Command      string `json:"command"`
+	Timeout      int    `json:"timeout"`
+	Directory    string `json:"directory"`
+	IsBackground bool   `json:"is_background"`
+	Description  string `json:"description"`
+}
+
+func (t *runShell) Spec() *tool.Spec { return &t.spec }
+
+// Access lets the commands of a program overlap: keeping dependent ones in order
+// is the program's affair (S0-173, S0-174). Of a model's own commands only those
+// overlap that are known to change nothing.
+func (t *runShell) Access(c *tool.Call) tool.Access {
+	var in shellArgs
+	_ = json.Unmarshal(c.Args, &in) // an empty command is exclusive, and fails later
+	return tool.Access{Outside: true, Overlap: c.Source == tool.FromProgram || in.IsBackground || changesNothing(in.Command)}
+}
+
+func (t *runShell) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, error) {
+	var in shellArgs
+	if err := json.Unmarshal(inv.Call.Args, &in); err != nil {
+		return tool.Fail(tool.CodeInvalidArgs, "reading the arguments of run_shell_command: %v", err), nil
+	}
+	c := shell.Command{Line: in.Command, Dir: t.o.Dir, Timeout: time.Duration(in.Timeout) * time.Millisecond}
+	if c.Timeout < 0 || c.Timeout > maxTimeout {
+		return tool.Fail(tool.CodeInvalidArgs, "timeout is in milliseconds, from 1 to %d", maxTimeout.Milliseconds()), nil
+	}
+	if filepath.IsAbs(in.Directory) {
+		c.Dir = in.Directory
+	} else {
+		c.Dir = filepath.Join(t.o.Dir, in.Directory)
+	}
+	if in.IsBackground {
+		return t.start(ctx, inv.Call, c)
+	}
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	s := spilling{open: t.o.Spill, call: inv.Call.ID}
+	if t.o.Spill != nil {
+		c.Spill = s.start
+	}
+	c.Output = func(b []byte) { inv.Progress(msg.TextPart(string(b))) }
+	res, err := t.o.Runner.Run(ctx, c)
+	s.close(&res)
+	if err != nil && res.Duration == 0 { // it never ran
+		return refused(err), nil
+	}
+	return shellResult(res, err, c.Timeout, inv.Call.Source == tool.FromProgram, s.path), nil
+}
+
+// refused is the result of a command that could not be started.
+func refused(err error) tool.Result {
+	var bad *shell.CommandError
+	if errors.As(err, &bad) {
+		return tool.Fail(tool.CodeFailed, "The command was not run: %v.", err)
+	}
+	return tool.Fail(tool.CodeFailed, "The command could not be started: %v.", err)
+}
+
+// start starts a job and waits a moment, since what fails mostly fails at once.
+func (t *runShell) start(ctx context.Context, call *tool.Call, c shell.Command) (tool.Result, error) {
+	job, err := t.o.Jobs.Start(c, call.ID)
+	if err != nil {
+		return refused(err), nil
+	}
+	out, err := t.o.Jobs.Output(ctx, job.ID, 0, jobGlance)
+	if err != nil { // cancelled meanwhile: the job is the session's and goes on
+		out = shell.JobOutput{Job: job}
+	}
+	r := jobResult(out, 0)
+	if out.Running {
+		r.Parts = append(r.Parts, msg.TextPart(fmt.Sprintf("[Started in the background as %s. job_output shows what it prints, job_stop ends it.]", job.ID)))
+	}
+	return r, nil
+}
+
+// spilling keeps the whole of a long output in a file.
+type spilling struct {
+	open func(string) (io.WriteCloser, string, error)
+	call string
+	file io.WriteCloser
+	path string
+}
+
+func (s *spilling) start() (w io.Writer, err error) {
+	s.file, s.path, err = s.open(s.call)
+	return s.file, err
+}
+
+func (s *spilling) close(res *shell.Result) {
+	if s.file == nil {
+		return
+	}
+	if err := s.file.Close(); err != nil {
+		res.Spilled, res.SpillErr = false, err
+	}
+	if !res.Spilled {
+		s.path = ""
+	}
+}
+
+// shellResult puts into words how a command ended. What it printed comes first
+// and the exit status last, where no budget cuts it off (BUG-OT-03). A program
+// gets nothing but the output of a command that went well, so that it can use
+// it as it is.
+func shellResult(res shell.Result, failed error, limit time.Duration, program bool, file string) tool.Result {
+	notes := leftBehind(res)
+	code := ""
+	switch {
+	case failed != nil:
+		code = tool.CodeFailed
+		notes = append(notes, failed.Error())
+	case res.Cancelled:
+		code = tool.CodeAborted
+		notes = append(notes, "cancelled and ended")
+	case res.TimedOut:
+		code = tool.CodeTimeout
+		notes = append(notes, fmt.Sprintf("timed out after %d ms and ended; pass a greater timeout (at most %d), or is_background: true",
+			limit.Milliseconds(), maxTimeout.Milliseconds()))
+	case res.Interrupted:
+		code = tool.CodeFailed
+		notes = append(notes, "ended, since "+res.Waiting)
+	case res.Waiting != "":
+		notes = append(notes, "hint: "+res.Waiting)
+	}
+	status := exitText(res)
+	if len(notes) > 0 || !program || status != "exit code 0" {
+		notes = append(notes, status)
+	}
+	r := tool.Text(withNotes(res.Output, notes))
+	if code != "" {
+		r = tool.Fail(code, "%s", withNotes(res.Output, notes))
+	}
+	r.File, r.Truncated = file, res.Omitted > 0
+	r.Data = encodeData(struct {
+		ExitCode int    `json:"exitCode"`
+		Signal   string `json:"signal,omitempty"`
+	}{res.ExitCode, res.Signal})
+	return r
+}
+
+// leftBehind names what a command did not end by itself, and what was lost.
+func leftBehind(res shell.Result) (notes []string) {
+	if res.LeftoverCount > 0 && !res.TimedOut && !res.Cancelled && !res.Interrupted {
+		notes = append(notes, fmt.Sprintf("killed what it left running: %s; is_background: true is for what should go on",
+			processes(res.Leftovers, res.LeftoverCount)))
+	}
+	if len(res.Alive) > 0 {
+		notes = append(notes, "could not be killed, as another user's or stuck in the kernel: "+processes(res.Alive, len(res.Alive)))
+	}
+	if res.HeldOpen {
+		notes = append(notes, "a process outside the command still holds its output open; what that prints from now on is not shown")
+	}
+	if res.SpillErr != nil {
+		notes = append(notes, fmt.Sprintf("the whole output could not be kept: %v", res.SpillErr))
+	}
+	return notes
+}
+
+// processes names up to five processes of count.
+func processes(list []shell.Process, count int) string {
+	var names []string
+	for _, p := range list[:min(len(list), 5)] {
+		names = append(names, fmt.Sprintf("%d %s", p.PID, p.Command))
+	}
+	if more := count - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+func exitText(res shell.Result) string {
+	if res.Signal != "" {
+		return "killed by " + res.Signal
+	}
+	return fmt.Sprintf("exit code %d", res.ExitCode)
+}
+
+// withNotes adds notes in brackets, each on a line.
+func withNotes(output string, notes []string) string {
+	if len(notes) == 0 {
+		return output
+	}
+	var b strings.Builder
+	b.WriteString(output)
+	for _, n := range notes {
+		if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n") {
+			b.WriteByte('\n')
+		}
+		b.WriteString("[" + n + "]\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func encodeData(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // numbers and valid strings only
+	}
+	return b
+}
+
+// plainCommands and plainGit are commands that change nothing, whatever their
+// arguments are, as long as the shell sees nothing in them.
+var (
+	plainCommands = []string{"ls", "cat", "pwd", "head", "tail", "wc", "stat", "file", "du", "df", "which", "uname", "whoami", "true"}
+	plainGit      = []string{"status", "log", "diff", "show", "rev-parse", "ls-files", "blame", "describe"}
+)
+
+// changesNothing says yes only to one simple command of the lists above,
+// without quotes, expansions, redirections or anything else for a shell. It
+// decides what may overlap, never what is allowed.
+func changesNothing(line string) bool {
+	for _, r := range line {
+		plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(" ./_-=:@^,+%", r)
+		if !plain {
+			return false
+		}
+	}
+	words := strings.Fields(line)
+	switch {
+	case len(words) == 0:
+		return false
+	case slices.Contains(plainCommands, words[0]):
+		return true
+	case words[0] != "git" || len(words) < 2 || !slices.Contains(plainGit, words[1]):
+		return false
+	}
+	for _, w := range words[2:] {
+		if strings.HasPrefix(w, "--ou") || strings.HasPrefix(w, "--ex") { // --output writes, --ext-diff runs
+			return false
+		}
+	}
+	return true
+}
