@@ -1,0 +1,187 @@
+package builtin
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"capstan/internal/tool"
+)
+
+// eachWay runs a test with the kernel's help and without.
+func eachWay(t *testing.T, fn func(t *testing.T, s *session)) {
+	for name, portable := range map[string]bool{"native": false, "portable": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t)
+			s.f.portable = portable
+			fn(t, s)
+		})
+	}
+}
+
+func (s *session) link(target, name string) {
+	s.Helper()
+	if err := os.Symlink(target, s.path(name)); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// What a call is judged by is where it would really go.
+func TestAccessPaths(t *testing.T) { // BUG-PP-01 BUG-PP-03
+	eachWay(t, func(t *testing.T, s *session) {
+		outside, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.write("ws/sub/f", "x")
+		s.link(outside, "ws/outbox")
+		s.link("gone/x", "ws/dangling")
+		s.link("sub", "ws/rel")
+		s.link("self", "ws/self")
+		s.link(s.path("ws"), "other")
+		s.f.dir = s.path("other") // the workspace itself is under a link
+		for p, want := range map[string]string{
+			"sub/f":              "ws/sub/f",
+			"./sub//f":           "ws/sub/f",
+			"sub/f/":             "ws/sub/f",
+			"rel/f":              "ws/sub/f",
+			"rel/../sub/f":       "ws/sub/f",
+			"outbox/x.txt":       outside + "/x.txt",
+			"outbox/a/b":         outside + "/a/b",
+			"outbox/../x":        filepath.Dir(outside) + "/x",
+			"dangling":           "ws/gone/x",
+			"new/file":           "ws/new/file",
+			"new/../sub/f":       "ws/sub/f",
+			"../ws/sub/f":        "ws/sub/f",
+			s.path("other/rel"):  "ws/sub",
+			s.path("ws/sub/f"):   "ws/sub/f",
+			"/../../" + outside:  outside,
+			"..":                 ".",
+			"sub/f/../../outbox": outside,
+		} {
+			if !filepath.IsAbs(want) {
+				want = s.path(want)
+			}
+			for name, key := range map[string]string{"read_file": "file_path", "write_file": "file_path", "edit": "file_path", "list_directory": "path", "grep_search": "path"} {
+				args, err := json.Marshal(obj{key: p})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := s.tools[name].(tool.Accessor).Access(&tool.Call{Args: args})
+				w := tool.Access{Overlap: true, Reads: []string{want}}
+				if name == "write_file" || name == "edit" {
+					w = tool.Access{Overlap: true, Writes: []string{want}}
+				}
+				if diff := cmp.Diff(w, got); diff != "" {
+					t.Errorf("%s %s (-want +got):\n%s", name, p, diff)
+				}
+			}
+		}
+		for _, args := range []string{`{"file_path":"self/x"}`, `{"file_path":""}`, `{"file_path":"a\u0000b"}`, `{}`} {
+			if got := s.tools["write_file"].(tool.Accessor).Access(&tool.Call{Args: []byte(args)}); !got.Outside || len(got.Writes) > 0 {
+				t.Errorf("%s: %+v", args, got)
+			}
+		}
+		glob := s.tools["glob"].(tool.Accessor).Access(&tool.Call{Args: []byte(`{"pattern":"rel/../outbox/*.go"}`)})
+		if diff := cmp.Diff(tool.Access{Overlap: true, Reads: []string{outside}}, glob); diff != "" {
+			t.Errorf("glob (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A link that is swapped in after a call was judged leads nowhere.
+func TestSwappedLink(t *testing.T) { // BUG-PP-01
+	eachWay(t, func(t *testing.T, s *session) {
+		secret := t.TempDir()
+		write(t, filepath.Join(secret, "f"), "secret")
+		for name, args := range map[string]string{
+			"read_file":      `{"file_path":"d/f"}`,
+			"list_directory": `{"path":"d"}`,
+			"glob":           `{"pattern":"d/*"}`,
+			"grep_search":    `{"pattern":"s","path":"d/f"}`,
+			"write_file":     `{"file_path":"d/new","content":"x"}`,
+			"edit":           `{"file_path":"d/f","old_string":"secret","new_string":"x"}`,
+		} {
+			s.write("d/f", "open")
+			c := &tool.Call{ID: name, Name: name, Args: json.RawMessage(args), Source: tool.FromProgram}
+			s.tools[name].(tool.Accessor).Access(c)
+			if err := os.RemoveAll(s.path("d")); err != nil {
+				t.Fatal(err)
+			}
+			s.link(secret, "d")
+			r, err := s.tools[name].Run(t.Context(), &tool.Invocation{Call: c})
+			if err != nil || r.Status == tool.Success || strings.Contains(r.Text(), "secret") {
+				t.Errorf("%s: %v %s %s", name, err, r.Status, r.Text())
+			}
+			if err := os.Remove(s.path("d")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if b, err := os.ReadFile(filepath.Join(secret, "f")); err != nil || string(b) != "secret" {
+			t.Errorf("%q %v", b, err)
+		}
+		if entries, err := os.ReadDir(secret); err != nil || len(entries) != 1 {
+			t.Errorf("%v %v", entries, err)
+		}
+	})
+}
+
+// What a call was judged by is forgotten when the call is over.
+func TestClaimsEnd(t *testing.T) {
+	s := newSession(t)
+	s.write("f", "x")
+	s.ok("read_file", obj{"file_path": "f"})
+	s.ok("glob", obj{"pattern": "*"})
+	if n := len(s.f.judge.paths); n != 0 {
+		t.Errorf("%d calls are still remembered", n)
+	}
+}
+
+// Nothing that is not a file is opened, and nothing waits.
+func TestOddFiles(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no such files")
+	}
+	eachWay(t, func(t *testing.T, s *session) {
+		if err := syscall.Mkfifo(s.path("pipe"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		s.write("f", "x")
+		for p, what := range map[string]string{"pipe": "a named pipe", "/dev/zero": "a device", "/dev/tty": "a device"} {
+			if _, err := os.Lstat(p); p != "pipe" && err != nil {
+				continue
+			}
+			s.fails("reading "+p+": "+p+" is "+what+", not a file", "read_file", obj{"file_path": p})
+			s.fails("edit "+p+": "+p+" is "+what+", not a file; nothing was changed", "edit", obj{"file_path": p, "old_string": "a", "new_string": "b"})
+			s.fails("write_file "+p+": "+p+" is "+what+", not a file; nothing was changed", "write_file", obj{"file_path": p, "content": "b"})
+			s.fails("searching "+p+": "+p+" is "+what+", not a file", "grep_search", obj{"pattern": "a", "path": p})
+		}
+		if got, want := s.ok("list_directory", obj{}), "f (1 byte)\npipe (not a file)\n"; got != want {
+			t.Errorf("got %q", got)
+		}
+		if got, want := s.ok("grep_search", obj{"pattern": "x"}), "f\n  1: x\n"; got != want {
+			t.Errorf("got %q", got)
+		}
+		if runtime.GOOS == "linux" {
+			// A file of /proc says it is empty and is not.
+			if got := s.ok("read_file", obj{"file_path": "/proc/self/status"}); !strings.HasPrefix(got, "Name:") {
+				t.Errorf("got %q", got)
+			}
+		}
+	})
+}
+
+// A read that would have to wait ends instead.
+func TestReadDoesNotWait(t *testing.T) {
+	if _, err := os.Stat("/proc/kmsg"); err != nil {
+		t.Skip("no /proc/kmsg")
+	}
+	s := newSession(t)
+	s.call("read_file", obj{"file_path": "/proc/kmsg"}) // it must only come back
+}
