@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"regexp"
-	"regexp/syntax"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,126 +14,11 @@ import (
 	"unicode/utf8"
 )
 
-// A pattern is a regular expression with what makes looking for it quick.
-type pattern struct {
-	re      *regexp.Regexp // against one line
-	whole   *regexp.Regexp // the same against many lines; nil when it would mean something else
-	literal []byte         // what every match contains; nil when nothing is known
-	plain   bool           // the literal is the whole pattern
-}
-
-func newPattern(s string) (*pattern, error) {
-	if s == "" {
-		return nil, errors.New("the pattern is empty: it would match every line")
-	}
-	tree, err := syntax.Parse(s, syntax.Perl)
-	if err != nil {
-		return nil, fmt.Errorf("the pattern %q is not a regular expression that RE2 knows: %w%s", s, err, teach(err))
-	}
-	p := &pattern{}
-	if p.re, err = regexp.Compile(s); err != nil {
-		return nil, fmt.Errorf("the pattern %q is not a regular expression that RE2 knows: %w", s, err)
-	}
-	p.literal = []byte(required(tree.Simplify()))
-	if bytes.IndexByte(p.literal, '\n') >= 0 {
-		return nil, fmt.Errorf("the pattern %q holds a line break, but lines are searched one by one: look for one of its lines", s)
-	}
-	p.plain = string(p.literal) == s && regexp.QuoteMeta(s) == s
-	if !strings.Contains(s, `\A`) && !strings.Contains(s, `\z`) && !strings.Contains(s, "(?-m") {
-		p.whole, err = regexp.Compile("(?m)" + s)
-		if err != nil {
-			return nil, fmt.Errorf("compiling the pattern %q: %w", s, err)
-		}
-	}
-	return p, nil
-}
-
-// teach says what to write instead of what RE2 does not have.
-func teach(err error) string {
-	var e *syntax.Error
-	if !errors.As(err, &e) {
-		return ""
-	}
-	switch e.Code {
-	case syntax.ErrInvalidPerlOp, syntax.ErrInvalidNamedCapture:
-		return "; there is no lookahead or lookbehind: match more, and filter the lines in a program"
-	case syntax.ErrInvalidEscape:
-		return "; there are no back-references, and a backslash before a letter must be one of RE2's classes"
-	case syntax.ErrMissingParen, syntax.ErrUnexpectedParen, syntax.ErrMissingBracket, syntax.ErrMissingRepeatArgument:
-		return `; write \( \) \[ \* for the characters themselves`
-	}
-	return ""
-}
-
-// required returns the longest text that every match of a pattern contains.
-func required(re *syntax.Regexp) string {
-	switch re.Op {
-	case syntax.OpLiteral:
-		if re.Flags&syntax.FoldCase == 0 {
-			return string(re.Rune)
-		}
-	case syntax.OpCapture, syntax.OpPlus:
-		return required(re.Sub[0])
-	case syntax.OpRepeat:
-		if re.Min > 0 {
-			return required(re.Sub[0])
-		}
-	case syntax.OpConcat:
-		best := ""
-		for _, sub := range re.Sub {
-			if s := required(sub); len(s) > len(best) {
-				best = s
-			}
-		}
-		return best
-	}
-	return ""
-}
-
-// find returns where the first line with a match begins in b, which ends at the
-// end of a line, or -1.
-func (p *pattern) find(b []byte) int {
-	for at := 0; at < len(b); {
-		i := at
-		switch {
-		case len(p.literal) > 0:
-			j := bytes.Index(b[at:], p.literal)
-			if j < 0 {
-				return -1
-			}
-			i = at + j
-		case p.whole != nil && bytes.IndexByte(b, '\r') < 0:
-			loc := p.whole.FindIndex(b[at:])
-			if loc == nil {
-				return -1
-			}
-			i = at + loc[0]
-		}
-		start := bytes.LastIndexByte(b[:i], '\n') + 1
-		if start == len(b) {
-			return -1 // behind the last line
-		}
-		line := lineAt(b, start)
-		if p.plain || p.re.Match(bytes.TrimSuffix(line, []byte("\r"))) {
-			return start
-		}
-		at = start + len(line) + 1
-	}
-	return -1
-}
-
-// lineAt returns the line that begins at i, without its line break.
-func lineAt(b []byte, i int) []byte {
-	if j := bytes.IndexByte(b[i:], '\n'); j >= 0 {
-		return b[i : i+j]
-	}
-	return b[i:]
-}
-
 // searched is what became of one file.
 type searched struct {
 	path   string
 	hits   []match
+	chars  int // in hits, in bytes
 	more   int // matches that were only counted
 	binary bool
 	err    error
@@ -211,9 +94,6 @@ func (s *search) run(ctx context.Context, w *walk, root, glob string) error {
 // that goes over the end of a piece is missed.
 const maxLine = 8 << 20
 
-// hitsPerFile bounds what one file is remembered with.
-const hitsPerFile = programLines
-
 // file searches one file as a stream. It returns the buffer, which may have
 // grown.
 func (s *search) file(ctx context.Context, r *searched, buf []byte) []byte {
@@ -273,17 +153,20 @@ func (s *search) odd(ctx context.Context, r *searched, h *handle, head []byte) {
 // returns how many there are.
 func (s *search) scan(r *searched, b []byte, line int) int {
 	lines := bytes.Count(b, []byte{'\n'})
+	unix := bytes.IndexByte(b, '\r') < 0
 	for len(b) > 0 {
-		i := s.pattern.find(b)
+		i := s.pattern.find(b, unix)
 		if i < 0 {
 			break
 		}
 		line += bytes.Count(b[:i], []byte{'\n'})
 		found := lineAt(b, i)
-		if s.enough.Load() || len(r.hits) >= hitsPerFile {
+		if s.enough.Load() || len(r.hits) >= s.lines.maxLines || r.chars >= s.lines.max {
 			r.more++
 		} else {
-			r.hits = append(r.hits, match{Line: line, Text: s.clip(found)})
+			m := match{Line: line, Text: s.clip(found)}
+			r.chars += len(m.Text)
+			r.hits = append(r.hits, m)
 		}
 		line++
 		b = b[min(i+len(found)+1, len(b)):]

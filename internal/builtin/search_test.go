@@ -234,7 +234,7 @@ func FuzzGrep(f *testing.F) {
 		if err != nil {
 			return
 		}
-		s := search{pattern: p}
+		s := search{pattern: p, lines: newListing(tool.FromProgram)}
 		var r searched
 		s.scan(&r, []byte(text), 1)
 		var got, want []int
