@@ -181,6 +181,7 @@ func (p *page) line(prefix, s, color string) {
 		if used+unit.cells > room && used > 0 {
 			if prefix == "" {
 				prefix = indent
+				room -= len(indent)
 			}
 			p.b.WriteString(reset + "\n" + prefix + color)
 			used = 0
