@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"capstan/internal/app"
+	"capstan/internal/ui/terminal"
 )
 
 type execFlags struct {
@@ -98,6 +99,12 @@ func (f *execFlags) run(ctx context.Context, source string) (err error) {
 	opt.Program = true
 	trace := &trace{}
 	opt.Observe = trace.observe
+	ctx, interrupt := context.WithCancelCause(ctx)
+	defer interrupt(nil)
+	if t, err := terminal.Open(terminal.Options{Color: color(), Interrupt: func() { interrupt(terminal.ErrInterrupted) }}); err == nil {
+		defer t.Close()
+		opt.Approver = t // without a terminal nobody can be asked
+	}
 	s, err := app.Open(opt)
 	if err != nil {
 		return opening(err)
@@ -129,6 +136,11 @@ func (f *execFlags) run(ctx context.Context, source string) (err error) {
 		return &exitError{code: code}
 	}
 	return nil
+}
+
+// color follows the NO_COLOR convention.
+func color() bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 var errTimeout = errors.New("the time given by --timeout is over")

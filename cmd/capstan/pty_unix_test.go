@@ -9,3 +9,5 @@ import "syscall"
 func onTerminal() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 }
+
+func leaveTerminal() { syscall.Setsid() } // fails for a process group's leader, which go test does not start

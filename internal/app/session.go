@@ -52,6 +52,7 @@ type Session struct {
 	opt    Options
 	mode   tool.Mode
 	scope  tool.Scope
+	shell  *shell.Runner
 	jobs   *shell.Jobs
 	rt     *sched.Runtime
 	runner *quickjs.Runner
@@ -81,7 +82,8 @@ func Open(o Options) (*Session, error) {
 	}
 	s.runner = quickjs.New(quickjs.Options{Require: set.SandboxRequire})
 	s.requireLayers = set.SandboxRequire
-	s.jobs = shell.NewJobs(shell.New(shell.Options{}))
+	s.shell = shell.New(shell.Options{})
+	s.jobs = shell.NewJobs(s.shell)
 	roots, err := s.roots(project)
 	if err != nil {
 		return nil, err
@@ -181,8 +183,9 @@ func (e *UsageError) Unwrap() error { return e.Err }
 
 func (s *Session) register(roots []string) error {
 	tools := builtin.All(builtin.Options{Dir: s.opt.Dir, Roots: roots})
+	tools = append(tools, builtin.Shell(builtin.ShellOptions{Dir: s.opt.Dir, Runner: s.shell, Jobs: s.jobs, Spill: s.spill.stream})...)
 	if s.mode != tool.Direct { // S0-039 to S0-041
-		s.exec = codemode.NewExec(codemode.Options{Runner: s.runner, Jobs: s.jobsOf})
+		s.exec = codemode.NewExec(codemode.Options{Runner: s.runner, Jobs: func(callID string) []string { return builtin.RunningJobs(s.jobs, callID) }})
 		tools = append(tools, s.exec)
 	}
 	if err := s.Registry.Add(tools...); err != nil {
@@ -192,25 +195,6 @@ func (s *Session) register(roots []string) error {
 		s.warn("%s", w)
 	}
 	return nil
-}
-
-// jobsOf are the running jobs that a call, or a call that it made, started.
-func (s *Session) jobsOf(callID string) []string {
-	var lines []string
-	for _, j := range s.jobs.List() {
-		if j.Running && (j.Owner == callID || strings.HasPrefix(j.Owner, callID+"/")) {
-			lines = append(lines, jobLine(j))
-		}
-	}
-	return lines
-}
-
-func jobLine(j shell.Job) string {
-	line := strings.Join(strings.Fields(j.Command), " ")
-	if r := []rune(line); len(r) > 60 {
-		line = string(r[:60]) + "…"
-	}
-	return j.ID + " " + line
 }
 
 // View returns what the session's model may see and call now.
@@ -241,11 +225,11 @@ func (s *Session) Exec(ctx context.Context, source string) *ExecResult {
 	return &ExecResult{res, out}
 }
 
-// EndJobs ends the background jobs and says which there were (ruling 9).
+// EndJobs ends the background jobs and says which still ran (ruling 9).
 func (s *Session) EndJobs() []string {
 	var lines []string
 	for _, j := range s.jobs.Close() {
-		lines = append(lines, jobLine(j))
+		lines = append(lines, builtin.JobLine(j))
 	}
 	return lines
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -33,6 +34,28 @@ func (s *spill) keep(_, text string) (string, error) {
 }
 
 func (s *spill) write(ext string, data []byte) (string, error) {
+	path, err := s.path(ext)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		os.Remove(path) // half a text would pass for the whole
+		return "", err
+	}
+	return path, nil
+}
+
+// stream makes a file for a text that is still being written.
+func (s *spill) stream(string) (io.WriteCloser, string, error) {
+	path, err := s.path("txt")
+	if err != nil {
+		return nil, "", err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	return f, path, err
+}
+
+func (s *spill) path(ext string) (string, error) {
 	s.once.Do(func() {
 		s.expire()
 		if s.err = os.MkdirAll(s.root, 0o700); s.err == nil {
@@ -43,14 +66,9 @@ func (s *spill) write(ext string, data []byte) (string, error) {
 		return "", s.err
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.n++
-	path := filepath.Join(s.dir, fmt.Sprintf("%d.%s", s.n, ext))
-	s.mu.Unlock()
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		os.Remove(path) // half a text would pass for the whole
-		return "", err
-	}
-	return path, nil
+	return filepath.Join(s.dir, fmt.Sprintf("%d.%s", s.n, ext)), nil
 }
 
 // expire removes the directories of sessions that ended long ago.

@@ -97,6 +97,9 @@ func oneLine(s string) string {
 	return s
 }
 
+// JobLine names a job and its command on one line.
+func JobLine(j shell.Job) string { return j.ID + ": " + oneLine(j.Command) }
+
 // RunningJobs gives a line for each job that runs and that calls below the
 // given call started: what a program leaves running is named in the result of
 // its exec (ruling 9).
@@ -104,7 +107,7 @@ func RunningJobs(jobs *shell.Jobs, callID string) (lines []string) {
 	for _, j := range jobs.List() {
 		rest, below := strings.CutPrefix(j.Owner, callID)
 		if j.Running && below && (rest == "" || !isWord(rest[0])) {
-			lines = append(lines, j.ID+": "+oneLine(j.Command))
+			lines = append(lines, JobLine(j))
 		}
 	}
 	return lines
