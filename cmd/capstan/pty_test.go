@@ -16,7 +16,7 @@ import (
 // [ARG...]. TALK is a file of lines: "expect TEXT" waits until the terminal has
 // shown TEXT since the last expect, "type TEXT" types it (\n, \x03 and the like
 // are escapes). CODE is the exit code wanted. What the terminal showed becomes
-// the file "screen"; the command's stdout is a file "stdout", not the terminal.
+// the file "screen"; the command's stdout is the file "printed", not the terminal.
 func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: pty TALK CODE COMMAND [ARG...]")
@@ -24,7 +24,8 @@ func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 	master, slave, err := pty.Open()
 	ts.Check(err)
 	defer master.Close()
-	stdout, err := os.Create(ts.MkAbs("stdout"))
+	ts.Check(pty.Setsize(slave, &pty.Winsize{Rows: 50, Cols: 250})) // so wide that paths of this machine fold nothing
+	stdout, err := os.Create(ts.MkAbs("printed"))
 	ts.Check(err)
 	defer stdout.Close()
 	cmd := exec.Command(args[2], args[3:]...)
@@ -111,6 +112,6 @@ wait:
 	if code := fmt.Sprint(cmd.ProcessState.ExitCode()); code != args[1] {
 		fail("exit code %s, want %s", code, args[1])
 	}
-	clean := strings.ReplaceAll(screen.String(), "\r\n", "\n")
+	clean := strings.NewReplacer("\r\n", "\n", ts.Getenv("WORK"), "$WORK").Replace(screen.String())
 	ts.Check(os.WriteFile(ts.MkAbs("screen"), []byte(clean), 0o644))
 }
