@@ -86,12 +86,23 @@ type Start struct {
 // Probe is an attempt that a hardened child makes to show that it fails.
 type Probe uint8
 
-// The probes.
+// The probes. All but ProbeLimits try one system call that seccomp kills for.
 const (
 	NoProbe     Probe = iota
 	ProbeLimits       // report which layers hold, by trying them; seccomp is off
-	ProbeSocket       // open a socket: seccomp kills
+	ProbeSocket
+	ProbeOpen
+	ProbeFork
+	ProbeExec
+	ProbeKill
+	ProbeExecutable // map executable memory
+	probeEnd
 )
+
+// KilledProbes lists the probes that end the child.
+func KilledProbes() []Probe {
+	return []Probe{ProbeSocket, ProbeOpen, ProbeFork, ProbeExec, ProbeKill, ProbeExecutable}
+}
 
 // Args encodes s as arguments.
 func (s Start) Args() []string {
@@ -109,7 +120,7 @@ func ParseStart(args []string) (Start, error) {
 		}
 	}
 	s := Start{Off: Layer(args[1][0] - 'a'), Require: Layer(args[2][0] - 'a'), Probe: Probe(args[3][0] - '0')}
-	if args[0][0] != '0'+Version || s.Off > AllLayers || s.Require > AllLayers || s.Probe > ProbeSocket {
+	if args[0][0] != '0'+Version || s.Off > AllLayers || s.Require > AllLayers || s.Probe >= probeEnd {
 		return Start{}, Error("a child's arguments are not those of this build")
 	}
 	return s, nil

@@ -93,9 +93,7 @@ func (c *child) start(start frame.Start) {
 	default:
 		missing = harden(start.Off)
 	}
-	if start.Probe == frame.ProbeSocket {
-		probeSocket()
-	}
+	attempt(start.Probe)
 	c.out.frame(missing.Head())
 	c.out.mu.Lock()
 	c.out.flush()

@@ -79,15 +79,16 @@ func (c *child) syntaxError(err error) {
 		c.fail(err)
 	}
 	lines, lastLen := c.sourceEnd()
-	r := c.describe(e.value)
+	r, _ := c.describe(e.value)
 	if r.Line > lines {
 		if _, err := c.compileAs("", "", evalCompileOnly|evalAsync, 1); err != nil {
 			if bare, ok := err.(*exception); ok && !bare.uncatchable {
-				r = c.describe(bare.value)
+				r, _ = c.describe(bare.value)
 			}
 		}
 	}
-	if r.Line > lines {
+	const atEnd = "unexpected token in expression: ''"
+	if r.Line > lines || r.Message == atEnd {
 		r.Message = "unexpected end of the program"
 		r.Line, r.Column = lines, lastLen+1
 	}

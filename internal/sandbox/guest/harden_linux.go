@@ -124,9 +124,25 @@ func probe() frame.Missing {
 	return missing
 }
 
-// probeSocket tries what seccomp kills for.
-func probeSocket() {
-	_, _, _ = syscall.RawSyscall(syscall.SYS_SOCKET, syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+// attempt makes the system call that p stands for, which seccomp kills for.
+func attempt(p frame.Probe) {
+	path := []byte("/\x00")
+	root := uintptr(unsafe.Pointer(&path[0]))
+	const atFdCwd = ^uintptr(99) // -100
+	switch p {
+	case frame.ProbeSocket:
+		_, _, _ = syscall.RawSyscall(syscall.SYS_SOCKET, syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	case frame.ProbeOpen:
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_OPENAT, atFdCwd, root, syscall.O_RDONLY, 0, 0, 0)
+	case frame.ProbeFork:
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+	case frame.ProbeExec:
+		_, _, _ = syscall.RawSyscall(syscall.SYS_EXECVE, root, 0, 0)
+	case frame.ProbeKill:
+		_, _, _ = syscall.RawSyscall(syscall.SYS_KILL, uintptr(syscall.Getpid()), 0, 0)
+	case frame.ProbeExecutable:
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_MMAP, 0, 4096, syscall.PROT_READ|syscall.PROT_EXEC, syscall.MAP_PRIVATE|syscall.MAP_ANON, ^uintptr(0), 0)
+	}
 }
 
 // parentGone tells whether the other end of stdin has been closed.

@@ -15,7 +15,7 @@ func probe() frame.Missing {
 	return missing
 }
 
-func probeSocket() {}
+func attempt(frame.Probe) {}
 
 // parentGone is seen at the next read on this system.
 func parentGone() bool { return false }

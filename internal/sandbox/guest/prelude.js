@@ -30,6 +30,7 @@ const notAwaited = (what) => new T(`${what} is a Promise: write await before the
 
 const brief = (e) => {
   try {
+    if (!isError(e)) return show(e);
     const name = S(e.name), message = S(e.message);
     return message === '' ? name : name + ': ' + message;
   } catch { return 'an error that cannot be shown'; }

@@ -47,10 +47,11 @@ func (c *child) fail(err error) {
 		c.finish(frame.Report{Kind: frame.Memory, Name: "InternalError", Message: "out of memory"})
 	}
 	expired := c.expired.Load()
-	r := c.describe(e.value)
+	r, raw := c.describe(e.value)
 	switch {
 	case expired && e.uncatchable:
 		r.Kind, r.Name, r.Message = frame.Timeout, "", timeoutMessage
+		r.Stack, r.Line, r.Column = authorFrames(interrupted(raw))
 	case e.uncatchable:
 		r.Kind = frame.Memory
 		if r.Message == "" {
@@ -64,13 +65,32 @@ func (c *child) fail(err error) {
 
 const timeoutMessage = "the program used up its CPU time"
 
-// describe tells what was thrown, without failing itself.
-func (c *child) describe(thrown int32) frame.Report {
+// describe tells what was thrown, without failing itself. The stack of the
+// report has the author's frames only.
+func (c *child) describe(thrown int32) (r frame.Report, rawStack string) {
 	c.describing = true // a used-up budget does not stop it; the watch still does
-	r := c.vm.describe(thrown)
+	r = c.vm.describe(thrown)
 	c.describing = false
-	r.Stack, r.Line, r.Column = authorFrames(r.Stack)
-	return r
+	rawStack = r.Stack
+	r.Stack, r.Line, r.Column = authorFrames(rawStack)
+	return r, rawStack
+}
+
+// interrupted is the stack of an interrupted program without its first frame,
+// when that is not native: the engine keeps the position of a frame's last call
+// only, not of its loop.
+func interrupted(stack string) string {
+	for i := range stack {
+		if stack[i] != '\n' {
+			continue
+		}
+		const native = "(native)"
+		if i >= len(native) && stack[i-len(native):i] == native {
+			return stack
+		}
+		return stack[i+1:]
+	}
+	return ""
 }
 
 // describe is describe with the stack as the engine has it.

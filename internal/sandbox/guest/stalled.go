@@ -88,7 +88,7 @@ func (c *child) stalled() {
 		class[0], class[1] = classThrow&0xff, classThrow>>8
 		c.vm.XJS_SetUncatchableError(c.vm.Context, c.vm.raw(e))
 		_, _ = c.vm.call(c.resume, e)
-		where := c.describe(e)
+		where, _ := c.describe(e)
 		r.Stack, r.Line, r.Column = where.Stack, where.Line, where.Column
 	}
 	c.finish(r)

@@ -2,7 +2,6 @@ package quickjs
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -23,7 +22,7 @@ func BenchmarkCold(b *testing.B) {
 	var times []time.Duration
 	for b.Loop() {
 		start := time.Now()
-		h := &echo{}
+		h := newHost()
 		if _, err := r.Run(context.Background(), sandbox.Program{Source: `text(1)`}, h); err != nil {
 			b.Fatal(err)
 		}
@@ -36,7 +35,7 @@ func BenchmarkSequentialCalls(b *testing.B) {
 	r := New(Options{})
 	defer r.Close()
 	for b.Loop() {
-		u, err := r.Run(context.Background(), sandbox.Program{Source: `for (let i=0;i<1000;i++) await tools.x({i})`}, &echo{})
+		u, err := r.Run(context.Background(), sandbox.Program{Source: `for (let i=0;i<1000;i++) await tools.echo({i})`}, newHost())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -49,11 +48,10 @@ func BenchmarkAll100(b *testing.B) {
 	r := New(Options{})
 	defer r.Close()
 	for b.Loop() {
-		if _, err := r.Run(context.Background(), sandbox.Program{Source: `for (let i=0;i<10;i++) await Promise.all(Array.from({length:100},(_, i)=>tools.x({i})))`}, &echo{}); err != nil {
+		if _, err := r.Run(context.Background(), sandbox.Program{Source: `for (let i=0;i<10;i++) await Promise.all(Array.from({length:100},(_, i)=>tools.echo({i})))`}, newHost()); err != nil {
 			b.Fatal(err)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/10000, "ms/100")
 }
 
-var _ = fmt.Sprint

@@ -85,7 +85,7 @@ func (r *Runner) probe(ctx context.Context, p frame.Probe) (probed, error) {
 		}
 		return out, nil
 	}
-	if p == frame.ProbeSocket && strings.Contains(out.ending, "bad system call") {
+	if p != frame.ProbeLimits && strings.Contains(out.ending, "bad system call") {
 		return out, nil
 	}
 	return probed{}, startupError("probing the interpreter", &childError{ending: out.ending, said: proc.stderr.text()})
