@@ -208,6 +208,36 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// The drafts read the same keyword in their own way.
+func TestDrafts(t *testing.T) {
+	const draft7, latest = `"$schema":"http://json-schema.org/draft-07/schema#",`, `"$schema":"https://json-schema.org/draft/2020-12/schema",`
+	tests := []struct {
+		schema, args string
+		valid        bool
+	}{
+		{`{` + draft7 + `"$ref":"#/definitions/s","maxLength":1,"definitions":{"s":{"type":"string"}}}`, `"ab"`, true},
+		{`{` + latest + `"$ref":"#/definitions/s","maxLength":1,"definitions":{"s":{"type":"string"}}}`, `"ab"`, false},
+		{`{"$ref":"#/definitions/s","maxLength":1,"definitions":{"s":{"type":"string"}}}`, `"ab"`, false},
+		{`{` + draft7 + `"prefixItems":[false]}`, `[1]`, true},
+		{`{` + latest + `"prefixItems":[false]}`, `[1]`, false},
+		{`{` + draft7 + `"items":[{"type":"string"}],"additionalItems":false}`, `["a",1]`, false},
+		{`{"items":[{"type":"string"}],"additionalItems":false}`, `["a",1]`, false}, // what servers mean, whatever they declare
+		{`{` + draft7 + `"dependentRequired":{"a":["b"]}}`, `{"a":1}`, true},
+		{`{` + draft7 + `"unevaluatedProperties":false}`, `{"a":1}`, true},
+		{`{"format":"email"}`, `"no address"`, true}, // an annotation in both
+		{`{` + draft7 + `"format":"email"}`, `"no address"`, true},
+		{`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`, `{"type":"strin"}`, false},
+		{`{"$ref":"http://json-schema.org/draft-07/schema#"}`, `{"type":"string"}`, true},
+		// A reference at an unknown place is resolved against the resource that it lies in.
+		{`{"$ref":"#/$defs/x/custom/y","$defs":{"t":{"type":"number"},"x":{"$id":"https://example.com/x","custom":{"y":{"$ref":"#/$defs/t"}},"$defs":{"t":{"type":"string"}}}}}`, `"a"`, true},
+	}
+	for _, tt := range tests {
+		if _, _, err := compileString(t, tt.schema).Validate(json.RawMessage(tt.args)); (err == nil) != tt.valid {
+			t.Errorf("%s: %s: %v, want valid = %v", tt.schema, tt.args, err, tt.valid)
+		}
+	}
+}
+
 func TestCompileErrors(t *testing.T) {
 	tests := []struct{ schema, want string }{
 		{``, "reading schema: nothing was given; give one JSON value ({} when there are no arguments)"},
@@ -250,7 +280,7 @@ func TestHostile(t *testing.T) {
 		{"backtracking names", `{"properties":{"x":{"patternProperties":{"(?=a)(a+)+$":{}}}}}`, `{"x":{"` + strings.Repeat("a", 5_000) + `b":1}}`,
 			"/x/" + strings.Repeat("a", 5_000) + "b: could not be checked: the pattern (?=a)(a+)+$ takes too long on this text"},
 		{"backtracking under not", `{"not":{"pattern":"(?=a)(a+)+$"}}`, `"` + strings.Repeat("a", 50_000) + `b"`, "could not be checked: the pattern (?=a)(a+)+$ takes too long on this text"},
-		{"many patterns", `{"items":{"pattern":"(?=a)(a+)+$"}}`, "[" + strings.Repeat(`"aaaaaaaaaaaaaaaaaaaaaaab",`, 2_000) + `"b"]`, "takes too long on this text"},
+		{"many patterns", `{"items":{"pattern":"(?=a)((a+)+$|a+b)"}}`, "[" + strings.Repeat(`"aaaaaaaaaaaaaaab",`, 20_000) + `"b"]`, "takes too long on this text"},
 		{"doubling references", doubling.String(), `1`, "could not be checked: it takes too many steps; the schema or the arguments are too complex"},
 		{"exponent", `{"minimum":0,"multipleOf":0.3}`, `1e999999999999999`, "must be a multiple of 0.3, got number 1e999999999999999"},
 		{"digits", `{"multipleOf":3}`, strings.Repeat("1", 20_000), "could not be checked: a number has too many digits for multipleOf"},
