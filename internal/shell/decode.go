@@ -132,6 +132,10 @@ func incomplete(b []byte) int {
 }
 
 func (d *decoder) decodeUTF8(b []byte, final bool) (rest []byte) {
+	if utf8.Valid(b) { // nearly always, and many times faster
+		d.out, d.replaced = append(d.out, b...), d.replaced && len(b) == 0
+		return nil
+	}
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)
 		if r != utf8.RuneError || n > 1 {
