@@ -92,8 +92,9 @@ func (c *child) syntaxError(err error) {
 		r.Message = "unexpected end of the program"
 		r.Line, r.Column = lines, lastLen+1
 	}
-	if r.Kind == frame.Exception {
-		r.Kind, r.Stack = frame.Syntax, ""
+	r.Kind, r.Stack = frame.Syntax, ""
+	if stackOverflow(r) {
+		r.Kind = frame.StackOverflow
 	}
 	c.finish(r)
 }

@@ -191,14 +191,28 @@ const toArgs = (x) => {
   return s;
 };
 
-const call = (name, x) => new P((resolve, reject) => {
+// Calls beyond the limit share one rejected promise for each name, so that a
+// program that makes a million of them does not spend its time on it.
+let full = false, overName, over;
+const overLimit = (name) => {
+  if (name !== overName) {
+    overName = name;
+    over = new P((_, reject) => reject(new ToolCallError({ message: 'the program has made more nested calls than the limit allows; do more in each call', tool: name, callId: '', code: 'CALL_LIMIT' })));
+  }
+  return over;
+};
+
+const call = (name, x) => full ? overLimit(name) : new P((resolve, reject) => {
   let args;
   try { args = toArgs(x); } catch (e) {
     return reject(new ToolCallError({ message: `arguments of tools.${name}: ${brief(e)}`, tool: name, callId: '', code: 'INVALID_ARGS' }));
   }
   const id = host(CALL, name, args);
   if (id > 0) setPending(id, [resolve, reject]);
-  else if (id === 0) reject(new ToolCallError({ message: 'the program has made more nested calls than the limit allows; do more in each call', tool: name, callId: '', code: 'CALL_LIMIT' }));
+  else if (id === 0) {
+    full = true;
+    resolve(overLimit(name));
+  }
   else reject(new ToolCallError({ message: `arguments of tools.${name} are longer than the limit allows; pass a file instead`, tool: name, callId: '', code: 'INVALID_ARGS' }));
 });
 
@@ -250,7 +264,7 @@ const settle = (id, ok, value, output, long, blank) => {
     ok = false;
     v = { message: 'the result of the call is not a JSON object', code: 'TOOL_FAILED' };
   }
-  if (!ok) return p[1](fill(blank, v));
+  if (!ok) return p[1](blank === undefined ? new ToolCallError(v) : fill(blank, v));
   defineProperty(v, 'output', data(output));
   if (v.content === undefined) defineProperty(v, 'content', contentOf);
   p[0](v);

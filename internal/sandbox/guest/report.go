@@ -57,10 +57,14 @@ func (c *child) fail(err error) {
 		if r.Message == "" {
 			r.Name, r.Message = "InternalError", "out of memory"
 		}
-	case r.Name == "RangeError" && r.Message == "Maximum call stack size exceeded":
+	case stackOverflow(r):
 		r.Kind = frame.StackOverflow
 	}
 	c.finish(r)
+}
+
+func stackOverflow(r frame.Report) bool {
+	return r.Name == "RangeError" && r.Message == "Maximum call stack size exceeded"
 }
 
 const timeoutMessage = "the program used up its CPU time"
@@ -119,15 +123,15 @@ func (c *child) interrupt() bool { return (c.expired.Load() || c.exited) && !c.d
 // grace is the CPU time that the engine has to stop by itself.
 const grace = 100 * time.Millisecond
 
-// tick is how often the watch looks whether the parent is still there, while
-// the program computes.
+// tick is how often the watch passes on what was printed and looks whether the
+// parent is still there, while the program computes.
 const tick = 250 * time.Millisecond
 
 // watch ends the program when its CPU time is used up: first by the interrupt
 // hook, and when that is not reached, because a native function loops, by
-// reporting and ending the process over the interpreter's head. It also ends a
-// program that computes after its parent has gone; one that waits sees that
-// itself.
+// reporting and ending the process over the interpreter's head. It also passes
+// on what a program prints while it computes, and ends one whose parent has
+// gone; a program that waits does both itself.
 func (c *child) watch() {
 	deadline := c.began + time.Duration(c.settings.CPU)
 	pause, last := tick, c.began
@@ -152,5 +156,8 @@ func (c *child) watch() {
 		if parentGone() {
 			exit(0)
 		}
+		c.out.mu.Lock() // what was printed does not wait for the end of a long turn
+		c.out.flush()
+		c.out.mu.Unlock()
 	}
 }
