@@ -280,7 +280,7 @@ func TestHostile(t *testing.T) {
 		{"backtracking names", `{"properties":{"x":{"patternProperties":{"(?=a)(a+)+$":{}}}}}`, `{"x":{"` + strings.Repeat("a", 5_000) + `b":1}}`,
 			"/x/" + strings.Repeat("a", 5_000) + "b: could not be checked: the pattern (?=a)(a+)+$ takes too long on this text"},
 		{"backtracking under not", `{"not":{"pattern":"(?=a)(a+)+$"}}`, `"` + strings.Repeat("a", 50_000) + `b"`, "could not be checked: the pattern (?=a)(a+)+$ takes too long on this text"},
-		{"many patterns", `{"items":{"pattern":"(?=a)((a+)+$|a+b)"}}`, "[" + strings.Repeat(`"aaaaaaaaaaaaaaab",`, 20_000) + `"b"]`, "takes too long on this text"},
+		{"many patterns", `{"items":{"pattern":"(?=a)((a+)+$|a+b)"}}`, "[" + strings.Repeat(`"aaaaaaaaaab",`, 20_000) + `"b"]`, "takes too long on this text"},
 		{"doubling references", doubling.String(), `1`, "could not be checked: it takes too many steps; the schema or the arguments are too complex"},
 		{"exponent", `{"minimum":0,"multipleOf":0.3}`, `1e999999999999999`, "must be a multiple of 0.3, got number 1e999999999999999"},
 		{"digits", `{"multipleOf":3}`, strings.Repeat("1", 20_000), "could not be checked: a number has too many digits for multipleOf"},
