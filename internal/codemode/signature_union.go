@@ -1,0 +1,123 @@
+package codemode
+
+import (
+	"slices"
+	"strings"
+)
+
+// forms writes the union of an anyOf or oneOf. A form that only lists required
+// names is told in words.
+func (w *typeWriter) forms(parent *jsonValue, list []*jsonValue) (union tsType, required []string) {
+	var types []tsType
+	for _, form := range list {
+		if names := onlyRequired(form); names != "" {
+			required = append(required, names)
+			continue
+		}
+		form = inheritType(form, parent)
+		t := w.schema(form)
+		// A note belongs to its member of the union.
+		types = append(types, tsType{text: t.commented(), union: t.union})
+	}
+	if len(types) == 0 {
+		if len(required) > 0 {
+			return tsType{}, required
+		}
+		return tsType{text: "never"}, nil
+	}
+	return uniteTypes(types), required
+}
+
+// onlyRequired is the names that a schema requires, when it says nothing else.
+func onlyRequired(v *jsonValue) string {
+	list := v.get("required", '[')
+	if list == nil || len(list.items) == 0 {
+		return ""
+	}
+	for _, name := range v.names {
+		if !slices.Contains([]string{"required", "type", "title", "description"}, name) {
+			return ""
+		}
+	}
+	var names []string
+	for _, item := range list.items {
+		names = append(names, docLine(item.text, 80))
+	}
+	return strings.Join(names, " & ")
+}
+
+// inheritType gives a form without a type the type of the schema around it, which
+// holds for it as well.
+func inheritType(form, parent *jsonValue) *jsonValue {
+	types := parent.members["type"]
+	if types == nil || form.kind != '{' || len(form.names) == 0 || refKeyword(form) != "" || len(impliedTypes(form)) > 0 {
+		return form
+	}
+	for _, name := range []string{"type", "enum", "const", "anyOf", "oneOf", "allOf"} {
+		if form.has(name) {
+			return form
+		}
+	}
+	out := &jsonValue{kind: '{', names: append(slices.Clone(form.names), "type"), members: map[string]*jsonValue{"type": types}}
+	for _, name := range form.names {
+		out.members[name] = form.members[name]
+	}
+	return out
+}
+
+// uniteTypes writes a union, each member once and null last.
+func uniteTypes(types []tsType) tsType {
+	if len(types) > 1 { // never adds nothing to a union
+		some := slices.DeleteFunc(slices.Clone(types), func(t tsType) bool { return t.text == "never" })
+		if types = some; len(some) == 0 {
+			return tsType{text: "never"}
+		}
+	}
+	var texts []string
+	note := ""
+	null := false
+	for _, t := range types {
+		if note == "" {
+			note = t.note
+		}
+		switch {
+		case t.text == "null":
+			null = true
+		case !slices.Contains(texts, t.text):
+			texts = append(texts, t.text)
+		}
+	}
+	if null {
+		texts = append(texts, "null")
+	}
+	if len(texts) == 1 {
+		return tsType{text: texts[0], note: note, union: types[0].union}
+	}
+	return tsType{text: strings.Join(texts, " | "), note: note, union: true}
+}
+
+// intersectTypes writes an intersection; what says nothing is left out.
+func intersectTypes(types []tsType) tsType {
+	var kept []tsType
+	notes := []string{}
+	for _, t := range types {
+		if t.note != "" {
+			notes = append(notes, t.note)
+		}
+		if t.text != "unknown" && !slices.ContainsFunc(kept, func(k tsType) bool { return k.text == t.text }) {
+			kept = append(kept, t)
+		}
+	}
+	note := strings.Join(notes, ", ")
+	switch len(kept) {
+	case 0:
+		return tsType{text: "unknown", note: note}
+	case 1:
+		return tsType{text: kept[0].text, note: note, union: kept[0].union}
+	}
+	texts := make([]string, len(kept))
+	for i, t := range kept {
+		texts[i] = t.grouped()
+	}
+	return tsType{text: strings.Join(texts, " & "), note: note, union: true}
+}
