@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -122,9 +121,6 @@ func supervisors(t *testing.T, test func(*testing.T, Options)) {
 			name = "group"
 		}
 		t.Run(name, func(t *testing.T) {
-			if !portable && runtime.GOOS != "linux" {
-				t.Skip("keepers exist on Linux only")
-			}
 			test(t, Options{Portable: portable})
 		})
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
 )
 
 // untimed compares results but for how long they took and who was killed.
@@ -36,6 +37,8 @@ func TestRun(t *testing.T) {
 		{"stdout and stderr in order", Command{Line: "echo 1; echo 2 >&2; echo 3; echo 4 >&2"}, out("1\n2\n3\n4\n", 0)},
 		{"directory", Command{Line: "pwd", Dir: dir}, out(dir+"\n", 0)},
 		{"environment", Command{Line: "echo $A", Env: []string{"PATH=" + os.Getenv("PATH"), "A=1", "A=2"}}, out("2\n", 0)},
+		{"no provider keys", Command{Line: "echo \"[$OPENAI_API_KEY$ANTHROPIC_API_KEY]\"", Env: []string{"OPENAI_API_KEY=k", "ANTHROPIC_API_KEY=k"}}, out("[]\n", 0)},
+		{"session of its own", Command{Line: "cut -d' ' -f5-7 /proc/$$/stat | sed s/$$/own/g"}, out("own own 0\n", 0)},
 		{"no shell", Command{Argv: []string{"echo", "$A  b"}}, out("$A  b\n", 0)},
 		{"own signal", Command{Line: "kill -SEGV $$"}, Result{ExitCode: -1, Signal: "SIGSEGV"}},
 		// BUG-CX-11: a command that reads gets end of file at once.
@@ -226,11 +229,16 @@ func TestRunParallel(t *testing.T) {
 
 // A command gets stdin, stdout and stderr, and the signals as its user has them.
 func TestRunInheritsNothing(t *testing.T) {
-	leak, err := os.Open(os.DevNull)
+	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer leak.Close()
+	defer null.Close()
+	leak, err := unix.Dup(int(null.Fd())) // as this process could have got one: not closed on exec
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(leak)
 	got, err := New(Options{}).Run(testContext(t), Command{Argv: []string{"sh", "-c", "ls /proc/self/fd; grep -E 'SigIgn|SigBlk' /proc/self/status"}})
 	if err != nil {
 		t.Fatal(err)

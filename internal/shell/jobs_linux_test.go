@@ -74,7 +74,6 @@ func TestJobs(t *testing.T) {
 
 // A job lasts until its last process has ended, not only its shell.
 func TestJobLastsWithItsChildren(t *testing.T) {
-	keepersOnly(t)
 	mark := newMark()
 	j := NewJobs(New(Options{Grace: time.Millisecond}))
 	defer j.Close()
