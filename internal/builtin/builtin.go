@@ -22,8 +22,9 @@ import (
 type Options struct {
 	// Dir is the working directory, absolute: relative paths start there.
 	Dir string
-	// Roots are the workspace's roots, absolute. In a directory that is in no
-	// git work tree the ignore files count from the root that holds it.
+	// Roots are the workspace's roots, absolute and with links resolved. In a
+	// directory that is in no git work tree the ignore files count from the
+	// root that holds it.
 	Roots []string
 }
 
@@ -59,9 +60,9 @@ type files struct {
 }
 
 func newFiles(o Options) *files {
-	dir, err := filepath.Abs(o.Dir)
-	if err != nil {
-		dir = o.Dir // the working directory is gone; every call will say so
+	dir := filepath.Clean(o.Dir)
+	if real, err := follow(dir); err == nil { // else every call will say so
+		dir = real
 	}
 	f := &files{dir: dir, roots: o.Roots}
 	f.seen.init()

@@ -98,9 +98,6 @@ func (t *editTool) plan(ctx context.Context, call *tool.Call, in editArgs) (*cha
 	if err != nil {
 		return nil, err
 	}
-	if in.Old == in.New && in.Old != "" {
-		return nil, errSame
-	}
 	c := &change{path: path, shown: t.show(path)}
 	c.before, err = t.load(ctx, path)
 	switch {

@@ -70,7 +70,7 @@ func TestEditRefuses(t *testing.T) {
 		// BUG-ED-03
 		{"equal variants", "a\r\nb\r\n-\na\r\nb", "a\nb", "c", false, "old_string occurs 2 times, at lines 1, 4: add lines around it until it is unique, or set replace_all"},
 		// BUG-ED-15
-		{"the same", "a\n", "a", "a", false, "old_string and new_string are the same, so nothing would change"},
+		{"the same", "a\na\n", "a", "a", false, "old_string and new_string are the same, so nothing would change"},
 		{"the same but for line ends", "a\r\nb\r\n", "a\nb", "a\r\nb", false, "old_string and new_string are the same, so nothing would change"},
 		// BUG-ED-06
 		{"curly quotes", "She said, “Hello.”\n", `She said, "Hello."`, `She said, "Hi."`, false,

@@ -25,6 +25,9 @@ const maxCount = 1000
 // edits returns what to replace, in order and without overlap. The error tells
 // a model what it needs for a next try.
 func (e *editor) edits() ([]udiff.Edit, error) {
+	if e.old == e.new {
+		return nil, errSame
+	}
 	crlf := uniformCRLF(e.text)
 	m := e.exactly()
 	if len(m.at) == 0 || e.all && strings.Contains(e.old, "\n") {

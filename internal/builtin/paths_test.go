@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,15 +98,17 @@ func TestSwappedLink(t *testing.T) { // BUG-PP-01
 	eachWay(t, func(t *testing.T, s *session) {
 		secret := t.TempDir()
 		write(t, filepath.Join(secret, "f"), "secret")
+		write(t, filepath.Join(secret, "sub/secret"), "")
 		for name, args := range map[string]string{
 			"read_file":      `{"file_path":"d/f"}`,
-			"list_directory": `{"path":"d"}`,
+			"list_directory": `{"path":"d/sub"}`,
 			"glob":           `{"pattern":"d/*"}`,
 			"grep_search":    `{"pattern":"s","path":"d/f"}`,
 			"write_file":     `{"file_path":"d/new","content":"x"}`,
 			"edit":           `{"file_path":"d/f","old_string":"secret","new_string":"x"}`,
 		} {
 			s.write("d/f", "open")
+			s.write("d/sub/x", "")
 			c := &tool.Call{ID: name, Name: name, Args: json.RawMessage(args), Source: tool.FromProgram}
 			s.tools[name].(tool.Accessor).Access(c)
 			if err := os.RemoveAll(s.path("d")); err != nil {
@@ -126,7 +126,7 @@ func TestSwappedLink(t *testing.T) { // BUG-PP-01
 		if b, err := os.ReadFile(filepath.Join(secret, "f")); err != nil || string(b) != "secret" {
 			t.Errorf("%q %v", b, err)
 		}
-		if entries, err := os.ReadDir(secret); err != nil || len(entries) != 1 {
+		if entries, err := os.ReadDir(secret); err != nil || len(entries) != 2 {
 			t.Errorf("%v %v", entries, err)
 		}
 	})
@@ -143,40 +143,6 @@ func TestClaimsEnd(t *testing.T) {
 	}
 }
 
-// Nothing that is not a file is opened, and nothing waits.
-func TestOddFiles(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no such files")
-	}
-	eachWay(t, func(t *testing.T, s *session) {
-		if err := syscall.Mkfifo(s.path("pipe"), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		s.write("f", "x")
-		for p, what := range map[string]string{"pipe": "a named pipe", "/dev/zero": "a device", "/dev/tty": "a device"} {
-			if _, err := os.Lstat(p); p != "pipe" && err != nil {
-				continue
-			}
-			s.fails("reading "+p+": "+p+" is "+what+", not a file", "read_file", obj{"file_path": p})
-			s.fails("edit "+p+": "+p+" is "+what+", not a file; nothing was changed", "edit", obj{"file_path": p, "old_string": "a", "new_string": "b"})
-			s.fails("write_file "+p+": "+p+" is "+what+", not a file; nothing was changed", "write_file", obj{"file_path": p, "content": "b"})
-			s.fails("searching "+p+": "+p+" is "+what+", not a file", "grep_search", obj{"pattern": "a", "path": p})
-		}
-		if got, want := s.ok("list_directory", obj{}), "f (1 byte)\npipe (not a file)\n"; got != want {
-			t.Errorf("got %q", got)
-		}
-		if got, want := s.ok("grep_search", obj{"pattern": "x"}), "f\n  1: x\n"; got != want {
-			t.Errorf("got %q", got)
-		}
-		if runtime.GOOS == "linux" {
-			// A file of /proc says it is empty and is not.
-			if got := s.ok("read_file", obj{"file_path": "/proc/self/status"}); !strings.HasPrefix(got, "Name:") {
-				t.Errorf("got %q", got)
-			}
-		}
-	})
-}
-
 // A read that would have to wait ends instead.
 func TestReadDoesNotWait(t *testing.T) {
 	if _, err := os.Stat("/proc/kmsg"); err != nil {
@@ -184,4 +150,18 @@ func TestReadDoesNotWait(t *testing.T) {
 	}
 	s := newSession(t)
 	s.call("read_file", obj{"file_path": "/proc/kmsg"}) // it must only come back
+}
+
+// A working directory under a link is shown, and left by `..`, as the real one.
+func TestDirUnderLink(t *testing.T) { // BUG-PP-03
+	s := newSession(t)
+	s.write("real/ws/f", "x")
+	s.link("real/ws", "link")
+	tools := All(Options{Dir: s.path("link")})
+	if got := call(t, tools[2], tool.FromModel, obj{"pattern": s.path("link") + "/*"}); got.Text() != "f\n" {
+		t.Errorf("got %q", got.Text())
+	}
+	if got := call(t, tools[1], tool.FromModel, obj{"path": ".."}); got.Text() != "ws/\n" {
+		t.Errorf("got %q", got.Text())
+	}
 }

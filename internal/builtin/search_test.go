@@ -221,9 +221,10 @@ func TestGrepLarge(t *testing.T) { // BUG-SI-01
 // A search finds what a regular expression finds line by line, whatever short
 // cut it takes.
 func FuzzGrep(f *testing.F) {
-	for _, p := range []string{"a", "^a", "b$", "(?i)aB", "a.c", "x*", "a|b", "^$", "$", `\bfoo\b`, "(?s)a.b", `\Aa`, `b\z`, "[^x]", `a\s+b`, "(?i)k", "(foo)+bar", "(?i)strasse|ſ"} {
+	for _, p := range []string{"a", "^a", "b$", "(?i)aB", "a.c", "x*", "a|b", "^$", "$", `\bfoo\b`, "(?s)a.b", `\Aa`, `b\z`, "[^x]", `a\s+b`, "(?i)k", "(foo)+bar", "(?i)ak", "(?i)strasse", "(?i)strasse|ſ"} {
 		f.Add(p, "a\nb\r\nabc\n\nfoo bar\nAB\nK")
 		f.Add(p, "\nxx\na b\na\n b")
+		f.Add(p, "\u212a\n\u017ftras\u017fe\na\n")
 	}
 	f.Fuzz(func(t *testing.T, expr, text string) {
 		re, err := regexp.Compile(expr)

@@ -255,7 +255,9 @@ func (f *files) openDir(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if after, err := d.Stat(); err != nil || !os.SameFile(before, after) {
+	after, err := d.Stat()
+	now, err2 := follow(path)
+	if err != nil || err2 != nil || now != path || !os.SameFile(before, after) {
 		_ = d.Close() // only read
 		return nil, fmt.Errorf("opening %s: %w", path, errMoved)
 	}
