@@ -11,7 +11,10 @@ package builtin
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -105,3 +108,20 @@ func (f *files) show(path string) string {
 
 // text trims a description as it is embedded.
 func text(md string) string { return strings.TrimSpace(md) }
+
+// A number is a whole number in arguments. JSON Schema takes 2.0 and 2e3 for
+// integers, which Go's decoder does not.
+type number int
+
+func (n *number) UnmarshalJSON(b []byte) error {
+	if i, err := strconv.Atoi(string(b)); err == nil {
+		*n = number(i)
+		return nil
+	}
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return fmt.Errorf("%s is not a whole number of a usable size", b)
+	}
+	*n = number(f)
+	return nil
+}

@@ -43,7 +43,7 @@ type grepArgs struct {
 	pathArgs
 	Pattern string `json:"pattern"`
 	Glob    string `json:"glob"`
-	Limit   int    `json:"limit"`
+	Limit   number `json:"limit"`
 }
 
 // Access names the file or the directory that is searched.
@@ -83,7 +83,7 @@ func (t *grepSearch) Run(ctx context.Context, inv *tool.Invocation) (tool.Result
 	lines := newListing(inv.Call.Source)
 	switch {
 	case in.Limit > 0:
-		lines.maxLines = min(in.Limit, programLines)
+		lines.maxLines = min(int(in.Limit), programLines)
 	case inv.Call.Source != tool.FromProgram:
 		lines.maxLines = grepLines
 	}

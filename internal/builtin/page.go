@@ -41,15 +41,15 @@ func (p *page) column() string {
 func exactPage(s string, in readArgs) page {
 	rest := ""
 	if in.Limit != nil {
-		rest, _ = skipLines(s, *in.Limit)
+		rest, _ = skipLines(s, int(*in.Limit))
 	}
 	s = s[:len(s)-len(rest)]
 	pg := page{text: s, lines: countLines(s), more: rest != ""}
-	if pg.next = in.Offset + pg.lines; rest == "" && s != "" && !strings.HasSuffix(s, "\n") {
+	if pg.next = int(in.Offset) + pg.lines; rest == "" && s != "" && !strings.HasSuffix(s, "\n") {
 		pg.next-- // should there be more, it is of the same line
 		pg.col = utf8.RuneCountInString(s[strings.LastIndexByte(s, '\n')+1:])
 		if pg.lines == 1 {
-			pg.col += in.Column
+			pg.col += int(in.Column)
 		}
 	}
 	return pg
@@ -61,10 +61,10 @@ func exactPage(s string, in readArgs) page {
 func modelPage(s string, in readArgs) page {
 	limit, budget := pageLines, pageChars
 	if in.Limit != nil {
-		limit = *in.Limit
+		limit = int(*in.Limit)
 	}
 	var b strings.Builder
-	pg := page{next: in.Offset}
+	pg := page{next: int(in.Offset)}
 	for s != "" && pg.lines < limit {
 		line, rest := cutLine(s)
 		room := min(lineChars, budget)
@@ -81,7 +81,7 @@ func modelPage(s string, in readArgs) page {
 		} else {
 			from := 0
 			if pg.lines == 0 {
-				from = in.Column
+				from = int(in.Column)
 			}
 			b.WriteString(line[:runeIndex(line, room)])
 			budget -= room
@@ -147,12 +147,16 @@ func runeIndex(s string, n int) int {
 // its lines are counted and an edit may follow; in bytes.
 const maxCounted = 64 << 20
 
+// maxKept is how much of a huge file is given at once, in bytes: with the note
+// that says so it stays below the budget of a nested result.
+const maxKept = maxWhole - 4096
+
 // huge reads lines of a file that is too large to hold.
 func (t *readFile) huge(ctx context.Context, h *handle, path string, r *reading) tool.Result {
-	c := collector{skip: r.in.Offset, want: pageLines}
+	c := collector{skip: int(r.in.Offset), want: pageLines}
 	c.sum.SetSeed(t.seen.seed)
 	if r.in.Limit != nil {
-		c.want = *r.in.Limit
+		c.want = int(*r.in.Limit)
 	} else if r.exact {
 		c.want = 1 << 62
 	}
@@ -190,7 +194,7 @@ type collector struct {
 }
 
 func (c *collector) full() bool {
-	return len(c.kept) >= maxWhole || c.breaks >= c.skip+min(c.want, 1<<60)
+	return len(c.kept) >= maxKept || c.breaks >= c.skip+min(c.want, 1<<60)
 }
 
 func (c *collector) total() int {
@@ -215,7 +219,7 @@ func (c *collector) add(b []byte) {
 			line = b
 		}
 		if c.breaks >= c.skip {
-			c.kept = append(c.kept, line[:min(len(line), maxWhole-len(c.kept))]...)
+			c.kept = append(c.kept, line[:min(len(line), maxKept-len(c.kept))]...)
 		}
 		if c.open = n == 0; n > 0 {
 			c.breaks++
@@ -229,13 +233,13 @@ func (c *collector) answer(r *reading, total int) tool.Result {
 		return tool.Fail(tool.CodeFailed, "reading %s: offset %d is past its end: it has %s (offset counts from 0)", r.path, r.in.Offset, count(c.total(), "line"))
 	}
 	kept := c.kept
-	if n := len(kept) - utf8.UTFMax; len(kept) == maxWhole && validPrefix(kept[n:]) {
+	if n := len(kept) - utf8.UTFMax; len(kept) == maxKept && validPrefix(kept[n:]) {
 		for !utf8.Valid(kept[n:]) { // BUG-OT-01: no character is cut in two
 			kept = kept[:len(kept)-1]
 		}
 	}
 	s, enc := decode(kept)
-	r.cut = len(c.kept) >= maxWhole
+	r.cut = len(c.kept) >= maxKept
 	return r.text(s, total, enc)
 }
 

@@ -40,3 +40,17 @@ func TestOddFiles(t *testing.T) {
 		}
 	})
 }
+
+// Neither does a repository whose `.git` or ignore file is a pipe.
+func TestHostileRepository(t *testing.T) {
+	s := newSession(t)
+	s.write("f", "x")
+	for _, name := range []string{".git", ".gitignore", ".capstanignore"} {
+		if err := syscall.Mkfifo(s.path(name), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := s.ok("grep_search", obj{"pattern": "x"}), "f\n  1: x\n"; got != want {
+		t.Errorf("got %q", got)
+	}
+}

@@ -44,10 +44,10 @@ func newReadFile(f *files) tool.Tool {
 }
 
 type readArgs struct {
-	FilePath string `json:"file_path"`
-	Offset   int    `json:"offset"`
-	Limit    *int   `json:"limit"`
-	Column   int    `json:"column"`
+	FilePath string  `json:"file_path"`
+	Offset   number  `json:"offset"`
+	Limit    *number `json:"limit"`
+	Column   number  `json:"column"`
 }
 
 // Access names the one file. Reads overlap.
@@ -103,7 +103,7 @@ type reading struct {
 	path  string // as shown
 	in    readArgs
 	exact bool // for a program: the very text, and nothing beside it
-	cut   bool // the text ends where maxWhole bytes do
+	cut   bool // the text ends where maxKept bytes do
 }
 
 // whole answers from the bytes of the whole file.
@@ -122,7 +122,7 @@ func (r *reading) whole(data []byte) tool.Result {
 		}
 	}
 	total := countLines(s)
-	first, ok := skipLines(s, r.in.Offset)
+	first, ok := skipLines(s, int(r.in.Offset))
 	if !ok && !(r.in.Offset == 0 && total == 0) {
 		return tool.Fail(tool.CodeFailed, "reading %s: offset %d is past its end: it has %s (offset counts from 0)", r.path, r.in.Offset, count(total, "line"))
 	}
@@ -163,7 +163,7 @@ func (r *reading) text(s string, total int, enc *encoding) tool.Result {
 	skipped := s
 	if r.in.Column > 0 {
 		line, _, _ := strings.Cut(s, "\n")
-		n := runeIndex(line, r.in.Column)
+		n := runeIndex(line, int(r.in.Column))
 		if n < 0 {
 			return tool.Fail(tool.CodeFailed, "reading %s: column %d is past the end of the line at offset %d", r.path, r.in.Column, r.in.Offset)
 		}
@@ -175,7 +175,7 @@ func (r *reading) text(s string, total int, enc *encoding) tool.Result {
 	} else {
 		pg = modelPage(skipped, r.in)
 	}
-	pg.more = pg.more || r.cut || total < 0 || r.in.Offset+pg.lines < total
+	pg.more = pg.more || r.cut || total < 0 || int(r.in.Offset)+pg.lines < total
 	out := tool.Text(pg.text)
 	out.Truncated = r.exact && r.cut
 	if note := r.note(&pg, total, enc); note != "" && (!r.exact || r.cut) {

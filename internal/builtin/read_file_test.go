@@ -29,6 +29,8 @@ func TestReadText(t *testing.T) {
 		{"empty", "", nil, "[the file is empty]", "", `{"path":"f","lines":0,"totalLines":0,"truncated":false,"encoding":"utf-8"}`},
 		{"range", "a\nb\nc\nd\n", obj{"offset": 1, "limit": 2}, "b\nc\n[2 of 4 lines shown from offset 1; go on with offset 3]", "b\nc\n",
 			`{"path":"f","lines":2,"totalLines":4,"truncated":true,"encoding":"utf-8"}`},
+		{"numbers", "a\nb\nc", obj{"offset": json.RawMessage("1.0"), "limit": json.RawMessage("1e0")}, "b\n[1 of 3 lines shown from offset 1; go on with offset 2]", "b\n",
+			`{"path":"f","lines":1,"totalLines":3,"truncated":true,"encoding":"utf-8"}`},
 		{"last", "a\nb", obj{"offset": 1}, "b\n[1 of 2 lines shown from offset 1]", "b", `{"path":"f","lines":1,"totalLines":2,"truncated":false,"encoding":"utf-8"}`},
 		{"column", "héllo\nx\n", obj{"column": 2}, "llo\nx\n", "llo\nx\n", `{"path":"f","lines":2,"totalLines":2,"truncated":false,"encoding":"utf-8"}`},
 		{"bom", "\uFEFFa\n", nil, "a\n", "a\n", `{"path":"f","lines":1,"totalLines":1,"truncated":false,"encoding":"utf-8 with BOM"}`},
@@ -175,7 +177,7 @@ func TestReadLarge(t *testing.T) {
 		t.Errorf("got %d bytes", len(got))
 	}
 	r := s.call("read_file", obj{"file_path": "17"})
-	if !r.Truncated || !strings.HasPrefix(r.Text(), strings.Repeat(line, 16)) || !strings.HasSuffix(r.Text(), "[1048576 of 1114113 lines shown from offset 0; go on with offset 1048576]") {
+	if !r.Truncated || !strings.HasPrefix(r.Text(), strings.Repeat(line, 16)[:maxKept]) || len(r.Text()) > maxWhole || !strings.HasSuffix(r.Text(), "[1048320 of 1114113 lines shown from offset 0; go on with offset 1048320]") {
 		t.Errorf("truncated: %v; ends with %q", r.Truncated, r.Text()[len(r.Text())-100:])
 	}
 	if got := s.ok("read_file", obj{"file_path": "17", "offset": 1114112}); got != "end\n" {

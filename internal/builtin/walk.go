@@ -102,9 +102,12 @@ func (w *walk) above(root string) *level {
 // .git/info/exclude.
 func (w *walk) top(root string) (string, []rule) {
 	for d := root; ; d = filepath.Dir(d) {
-		fi, err := os.Lstat(filepath.Join(d, ".git"))
-		if err == nil {
-			return d, w.rules(filepath.Join(gitCommon(d, fi), "info", "exclude"))
+		if fi, err := os.Stat(filepath.Join(d, ".git")); err == nil {
+			exclude, err := follow(filepath.Join(w.gitCommon(d, fi), "info", "exclude"))
+			if err != nil {
+				return d, nil
+			}
+			return d, w.rules(exclude)
 		}
 		if d == filepath.Dir(d) {
 			break
@@ -119,27 +122,39 @@ func (w *walk) top(root string) (string, []rule) {
 }
 
 // gitCommon returns the git directory that all work trees of a repository
-// share. In a linked work tree `.git` is a file that names it.
-func gitCommon(dir string, fi fs.FileInfo) string {
+// share. In a linked work tree `.git` is a file that names its own, which names
+// the common one.
+func (w *walk) gitCommon(dir string, fi fs.FileInfo) string {
 	at := filepath.Join(dir, ".git")
 	if fi.IsDir() {
 		return at
 	}
-	for _, hop := range []struct{ file, prefix string }{{at, "gitdir:"}, {"commondir", ""}} {
-		file := hop.file
-		if hop.prefix == "" {
-			file, dir = filepath.Join(at, hop.file), at
-		}
-		b, err := os.ReadFile(file)
-		if err != nil || len(b) > 4096 {
-			return at
-		}
-		at = strings.TrimSpace(strings.TrimPrefix(string(b), hop.prefix))
-		if !filepath.IsAbs(at) {
-			at = filepath.Join(dir, at)
-		}
+	own, ok := w.named(at, "gitdir:", dir)
+	if !ok {
+		return at
 	}
-	return at
+	if common, ok := w.named(filepath.Join(own, "commondir"), "", own); ok {
+		return common
+	}
+	return own
+}
+
+// named returns the directory that a file of git names, relative to dir.
+func (w *walk) named(file, prefix, dir string) (string, bool) {
+	h, err := w.f.open(file)
+	if err != nil {
+		return "", false
+	}
+	defer func() { _ = h.Close() }() // only read
+	b, err := slurp(w.ctx, h, 4096)
+	name, ok := strings.CutPrefix(string(b), prefix)
+	if name = strings.TrimSpace(name); err != nil || !ok || name == "" {
+		return "", false
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
+	}
+	return name, true
 }
 
 func (w *walk) level(parent *level, dir string, git, own bool) *level {
