@@ -42,7 +42,7 @@ func newWorld(t testing.TB) world {
 			t.Fatal(err)
 		}
 	}
-	for link, target := range map[string]string{"link": "ws", "ws/out": "../outside", "ws/dangling": "../outside/new.txt"} {
+	for link, target := range map[string]string{"link": "ws", "ws/out": "../outside", "ws/sub/lnk": "../../outside", "ws/dangling": "../outside/new.txt"} {
 		if err := os.Symlink(target, filepath.Join(base, link)); err != nil {
 			t.Fatal(err)
 		}
@@ -330,6 +330,10 @@ func TestDecide(t *testing.T) {
 		{Default, "", "sh echo ${x:-$(rm x)}", "ask", ""},
 		{Default, "", "sh echo ${x@P}", "ask", ""},
 		{Default, "", "sh echo $((a[$(rm x)]))", "ask", ""},
+		{Default, "", `sh echo "v${x@P}"`, "ask", ""},
+		{Default, "", `sh echo "v${x}"`, "allow", ""},
+		{Default, "", `sh echo "v$((a[$(rm x)]))"`, "ask", ""},
+		{Default, "allow Bash(make:*)", "sh PATH=.; make", "ask", ""},
 		{Default, "", "sh ls &", "ask", ""},
 		{Default, "", "sh ls; rm x", "ask", ""},
 		{Default, "", "sh ls\nrm x", "ask", ""},
@@ -341,6 +345,8 @@ func TestDecide(t *testing.T) {
 		{Default, "", "sh cd .. && cat outside/x.txt", "ask", ""},
 		{Default, "", "sh cd out; ls", "ask", ""},
 		{Default, "", "sh cd sub; cat ../out/x.txt", "ask", ""},
+		{Default, "", "sh cd sub && cat lnk/x.txt", "ask", ""},
+		{Default, "", "sh (cd sub); cat lnk/x.txt", "ask", ""},
 		{Default, "", "sh cd -; ls", "ask", ""},
 		{Default, "allow Bash(pushd:*)", "sh pushd /etc; cat passwd", "ask", ""},
 		{Default, "", "shin $OUT ls", "ask", ""},

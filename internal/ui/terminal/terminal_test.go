@@ -72,6 +72,7 @@ type screen struct {
 	master *os.File
 	slave  *os.File
 	seen   string
+	shown  string // all that expect has passed
 }
 
 func newScreen(t testing.TB) *screen {
@@ -99,7 +100,8 @@ func (s *screen) expect(text string) {
 			s.t.Fatalf("waiting for %q: %v, seen %q", text, err, s.seen)
 		}
 	}
-	_, s.seen, _ = strings.Cut(s.seen, text)
+	passed, rest, _ := strings.Cut(s.seen, text)
+	s.shown, s.seen = s.shown+passed+text, rest
 }
 
 func (s *screen) send(text string) {
@@ -302,24 +304,34 @@ func TestCancelledWhileTheTerminalIsStopped(t *testing.T) {
 	}
 }
 
-// TestOneAtATime: questions come one after the other, in order.
+// TestOneAtATime: of many questions one is shown, and its answer is its own.
 func TestOneAtATime(t *testing.T) {
 	s := newScreen(t)
 	a := s.approver(false)
-	var asked []<-chan outcome
-	asked = append(asked, ask(t.Context(), a, writeFile(t, `{"n":0}`)))
-	s.expect("  n: 0")
-	s.expect("> ")
-	asked = append(asked, ask(t.Context(), a, writeFile(t, `{"n":1}`)))
-	s.send("y\n")
-	if got := <-asked[0]; !got.answer.Allow {
-		t.Error(got)
+	const n = 20
+	asked := map[string]<-chan outcome{}
+	for i := range n {
+		asked[fmt.Sprint(i)] = ask(t.Context(), a, writeFile(t, fmt.Sprintf(`{"n":%d}`, i)))
 	}
-	s.expect("  n: 1")
-	s.expect("> ")
-	s.send("n\n")
-	if got := <-asked[1]; got.answer.Allow {
-		t.Error(got)
+	for i := range n {
+		s.expect("Approval needed")
+		s.expect("  n: ")
+		s.expect("\r\n")
+		before := s.shown
+		s.expect("> ")
+		if strings.Contains(s.shown[len(before):], "Approval needed") {
+			t.Fatal("two questions at once")
+		}
+		lines := strings.Split(strings.TrimSpace(before), "\r\n")
+		which := strings.TrimPrefix(strings.TrimSpace(lines[len(lines)-1]), "n: ")
+		if i%2 == 0 {
+			s.send("y\n")
+		} else {
+			s.send("n\n")
+		}
+		if got := <-asked[which]; got.answer.Allow != (i%2 == 0) {
+			t.Errorf("question %s: %+v", which, got)
+		}
 	}
 }
 
@@ -383,8 +395,9 @@ func TestHangUp(t *testing.T) {
 	done := ask(t.Context(), s.approver(false), writeFile(t, `{}`))
 	s.expect("> ")
 	_ = s.master.Close()
-	if got := <-done; got.answer.Allow {
-		t.Error(got)
+	want := outcome{answer: sched.Answer{Reason: "nobody answered: the terminal's input ended"}}
+	if got := <-done; got != want {
+		t.Errorf("%+v", got)
 	}
 }
 
