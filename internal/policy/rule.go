@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"capstan/internal/sched"
+	"capstan/internal/tool"
 )
 
 // maxRule bounds a rule's text: the folder's own deny and ask rules are read
@@ -199,7 +200,7 @@ func (r *rule) unknown(tools []string) (warning string, err error) {
 	if tools == nil || r.pattern || strings.HasPrefix(r.name, "mcp__") {
 		return "", nil
 	}
-	if _, ok := aliases[r.name]; ok || slices.Contains(tools, r.name) || r.name == shellTool || slices.Contains(specTools, r.name) {
+	if slices.Contains(tools, r.name) || knownName(r.name) {
 		return "", nil
 	}
 	near := nearestName(r.name, tools)
@@ -207,6 +208,21 @@ func (r *rule) unknown(tools []string) (warning string, err error) {
 		return fmt.Sprintf("no tool is called %s", r.name), nil
 	}
 	return "", fmt.Errorf("no tool is called %s; did you mean %s?", r.name, near)
+}
+
+// knownName says whether there is such a tool in some session or mode, if not
+// in this one.
+func knownName(name string) bool {
+	switch name {
+	case tool.ExecName, tool.ToolSearchName, tool.ToolCallName:
+		return true
+	}
+	for n, a := range aliases {
+		if n == name || slices.Contains(a.tools, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // wildcard matches a name against a pattern in which * stands for anything.

@@ -74,7 +74,7 @@ func TestAllBrokenRulesAreReported(t *testing.T) {
 func TestRuleForNoTool(t *testing.T) {
 	o := newWorld(t).options(Default)
 	o.Tools = []string{"read_file"}
-	o.Rules = []Rule{{"deny", "Kubernetes", "o"}, {"deny", "mcp__x__y", "o"}, {"deny", "NotebookRead", "o"}, {"deny", "foo*", "o"}}
+	o.Rules = []Rule{{"deny", "Kubernetes", "o"}, {"deny", "mcp__x__y", "o"}, {"deny", "NotebookRead", "o"}, {"deny", "foo*", "o"}, {"deny", "agent", "o"}, {"deny", "exec", "o"}, {"ask", "run_shell_command", "o"}}
 	_, warnings, err := New(o)
 	if diff := cmp.Diff([]string{`permissions.deny "Kubernetes" (o): no tool is called Kubernetes`}, warnings); diff != "" || err != nil {
 		t.Error(diff, err)
