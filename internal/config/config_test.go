@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -250,6 +251,26 @@ func TestModesAreTheTools(t *testing.T) {
 	}
 	if want := []string{string(tool.Direct), string(tool.Code), string(tool.Both)}; !cmp.Equal(modes, want) {
 		t.Error(modes, want)
+	}
+}
+
+// TestDocumentedExample loads the example of the user's page.
+func TestDocumentedExample(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "settings.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```jsonc\n")
+	example, _, ok := strings.Cut(rest, "```")
+	base := lay(t, map[string]string{userFile: example})
+	got, warnings, err := Load(Options{Home: filepath.Join(base, "home")})
+	if !ok || err != nil || len(warnings) > 0 || got.Mode != "code" || len(got.Rules) != 5 || !got.SandboxRequire {
+		t.Errorf("%+v %v %v", got, warnings, err)
+	}
+	for _, key := range slices.Concat(topKeys, toolKeys, permissionKeys, sandboxKeys) {
+		if !strings.Contains(string(page), key) {
+			t.Errorf("the page does not name %s", key)
+		}
 	}
 }
 

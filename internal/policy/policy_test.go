@@ -32,12 +32,12 @@ func newWorld(t testing.TB) world {
 		t.Fatal(err)
 	}
 	w := world{base, filepath.Join(base, "ws"), filepath.Join(base, "outside"), filepath.Join(base, "spill"), filepath.Join(base, "home")}
-	for _, d := range []string{"ws/.git/hooks", "ws/sub/deep", "ws/src", "outside/dir", "spill", "home/notes"} {
+	for _, d := range []string{"ws/.git/hooks", "ws/sub/deep", "ws/src", "ws/sub/bare", "ws/sub/repo/.git", "ws/sub/repo/x", "outside/dir", "spill", "home/notes"} {
 		if err := os.MkdirAll(filepath.Join(base, d), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, f := range []string{"ws/.git/HEAD", "ws/a.txt", "ws/.env", "ws/src/main.go", "ws/sub/.env", "outside/x.txt", "home/notes/n.md"} {
+	for _, f := range []string{"ws/.git/HEAD", "ws/a.txt", "ws/.env", "ws/src/main.go", "ws/sub/.env", "ws/sub/bare/HEAD", "outside/x.txt", "home/notes/n.md"} {
 		if err := os.WriteFile(filepath.Join(base, f), []byte("x\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -324,14 +324,29 @@ func TestDecide(t *testing.T) {
 		{Default, "", "sh ls() { rm x; }; ls", "ask", ""},
 		{Default, "", "sh alias ls=rm; ls", "ask", ""},
 		{Default, "", "sh echo $(ls)", "ask", ""},
-		{Default, "", `sh echo "v$(ls)"`, "allow", ""},
+		{Default, "", `sh echo "v$(ls)"`, "ask", ""},
 		{Default, "", "sh echo \"$(rm x)\"", "ask", ""},
 		{Default, "", "sh cat <(rm x)", "ask", ""},
 		{Default, "", "sh echo ${x:-$(rm x)}", "ask", ""},
 		{Default, "", "sh echo ${x@P}", "ask", ""},
 		{Default, "", "sh echo $((a[$(rm x)]))", "ask", ""},
 		{Default, "", `sh echo "v${x@P}"`, "ask", ""},
-		{Default, "", `sh echo "v${x}"`, "allow", ""},
+		{Default, "", `sh echo "v$SECRET"`, "ask", ""},
+		{Default, "", "sh cat <<EOF\n$SECRET\nEOF", "ask", ""},
+		{Default, "", "sh cat <<< $SECRET", "ask", ""},
+		{Default, "", "sh cat <<EOF\nplain\nEOF", "allow", ""},
+		{Default, "", "sh cd sub && git status", "allow", ""},
+		{Default, "", "sh echo /root/*", "ask", ""},
+		{Default, "", "sh echo a b '*'", "allow", ""},
+		{Default, "", "sh cd sub/bare && git status", "ask", ""},
+		{Default, "", "sh cd sub/repo && git log", "ask", ""},
+		{Default, "", "shin sub/repo/x git log", "ask", ""},
+		{Default, "", "sh diff a.txt .env", "allow", ""},
+		{Default, "", "sh diff src sub", "ask", ""},
+		{Default, "", "sh grep -R x .", "ask", ""},
+		{Default, "deny Read(.env)", "sh grep -rn SECRET", "deny", "Read(.env)"},
+		{Default, "deny Read(.env)", "sh ls | grep foo", "allow", ""},
+		{Default, "deny Read(/.env)", "sh grep -rn foo src", "allow", ""},
 		{Default, "", `sh echo "v$((a[$(rm x)]))"`, "ask", ""},
 		{Default, "allow Bash(make:*)", "sh PATH=.; make", "ask", ""},
 		{Default, "", "sh ls &", "ask", ""},

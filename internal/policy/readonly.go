@@ -13,6 +13,8 @@ type reader struct {
 	values bool     // its arguments are no paths
 	names  bool     // it shows names and sizes, not contents
 	here   bool     // without a path it reads the working directory
+	search bool     // its first argument is a pattern; with -r it reads directories
+	files  bool     // of directories it would follow links, so it may read files only
 }
 
 // readers are the commands that are known to change nothing. The table is
@@ -39,8 +41,8 @@ var readers = map[string]reader{
 	"tail":      {short: "cnqv0123456789"},
 	"wc":        {short: "clmLw"},
 	"cmp":       {short: "bls"},
-	"diff":      {short: "abBcdiNpqrsuwyU0123456789", long: []string{"--brief", "--unified=", "--color="}},
-	"grep":      {short: "aABCcEeFGHhiILlmnoPqrRsvwx0123456789", long: []string{"--include=", "--exclude=", "--exclude-dir=", "--color=", "--line-number", "--ignore-case", "--count"}, here: true},
+	"diff":      {short: "abBcdipqsuwyU0123456789", long: []string{"--brief", "--unified=", "--color="}, files: true},
+	"grep":      {short: "aABCcEeFGHhiILlmnoPqrsvwx0123456789", long: []string{"--include=", "--exclude=", "--exclude-dir=", "--color=", "--line-number", "--ignore-case", "--count"}, search: true},
 	"md5sum":    {short: "bt"},
 	"sha256sum": {short: "bt"},
 }
@@ -86,6 +88,7 @@ func (w *shellWalk) readOnly(a *act) (reads []string, as string, ok bool) {
 		}
 		r, ok = gitReaders[args[0].s]
 		args = args[1:]
+		ok = ok && !slices.ContainsFunc(w.dirs, func(dir string) bool { return !w.place.ownGit(dir) })
 	}
 	if !ok {
 		return nil, "", false
@@ -98,28 +101,36 @@ func (w *shellWalk) readOnly(a *act) (reads []string, as string, ok bool) {
 	return reads, as, ok
 }
 
-// arguments judges the options, and resolves what else there is as paths.
+// arguments judges the options, and resolves what else there is as paths. What
+// is computed is in doubt always: it could be an option, and it could show the
+// environment, which is not in the workspace.
 func (w *shellWalk) arguments(r *reader, args []word) (reads []string, ok bool) {
-	named := false
-	for i, arg := range args {
+	operands, recursive, options := 0, false, true
+	for _, arg := range args {
 		switch {
-		case arg.s == "--" && !slices.ContainsFunc(args[:i], func(w word) bool { return w.s == "--" }):
-		case strings.HasPrefix(arg.s, dynamic):
-			return nil, false // could be an option
-		case len(arg.s) > 1 && arg.s[0] == '-':
+		case strings.Contains(arg.s, dynamic):
+			return nil, false
+		case options && arg.s == "--":
+			options = false
+			continue
+		case options && len(arg.s) > 1 && arg.s[0] == '-':
 			if arg.glob || !r.option(arg.s) {
 				return nil, false
 			}
-		case r.values || arg.s == "-": // "-" is standard input
-		default:
-			paths, ok := w.paths(arg)
-			if !ok {
-				return nil, false
-			}
-			reads, named = append(reads, paths...), true
+			recursive = recursive || arg.s[1] != '-' && strings.Contains(arg.s, "r")
+			continue
 		}
+		operands++
+		if r.values && !arg.glob || arg.s == "-" { // "-" is standard input
+			continue
+		}
+		paths, ok := w.paths(arg)
+		if !ok || r.files && slices.ContainsFunc(paths, isDir) {
+			return nil, false
+		}
+		reads = append(reads, paths...)
 	}
-	if r.here && !named {
+	if r.here && operands == 0 || r.search && recursive && operands < 2 {
 		reads = append(reads, w.dirs...)
 	}
 	return reads, true
@@ -127,9 +138,6 @@ func (w *shellWalk) arguments(r *reader, args []word) (reads []string, ok bool) 
 
 // option says whether an option is in the table.
 func (r *reader) option(s string) bool {
-	if strings.Contains(s, dynamic) {
-		return false
-	}
 	if strings.HasPrefix(s, "--") {
 		name, _, has := strings.Cut(s, "=")
 		if has {

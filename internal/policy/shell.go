@@ -186,9 +186,17 @@ func (w *shellWalk) redirect(n *syntax.Redirect) {
 		w.lost = true
 		w.doubt("sets a variable")
 	}
+	data := n.Hdoc
+	if n.Op == syntax.WordHdoc {
+		data = n.Word
+	}
 	switch n.Op {
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
-		return // data; substitutions in it come by themselves
+		// Substitutions in it come by themselves; variables show the environment.
+		if data != nil && strings.Contains(wordOf(data).s, dynamic) {
+			w.doubt("feeds in what is known only when it runs")
+		}
+		return
 	}
 	target := wordOf(n.Word)
 	if n.Op == syntax.DplOut || n.Op == syntax.DplIn {
