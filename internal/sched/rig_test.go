@@ -114,6 +114,7 @@ type rig struct {
 	answer func(context.Context, *sched.Question) (sched.Answer, error)
 	guard  string
 
+	exempt    string   // a tool that all stages let through
 	sawNested []string // by oneNested
 }
 
@@ -122,7 +123,13 @@ func newRig(t *testing.T, m tool.Mode, tools ...tool.Tool) *rig {
 	r := &rig{log: &log{t: t}, t: t, reg: &tool.Registry{}, mode: m, rule: sched.Verdict{Decision: sched.Allow}}
 	r.opt = sched.Options{
 		Policy: policyStage{r}, Hooks: []sched.Hook{hookStage{r}},
-		Guards:  []sched.Guard{func(_ context.Context, q *sched.Request) string { r.saw("guard", q.Call); return r.guard }},
+		Guards: []sched.Guard{func(_ context.Context, q *sched.Request) string {
+			r.saw("guard", q.Call)
+			if q.Call.Name == r.exempt {
+				return ""
+			}
+			return r.guard
+		}},
 		Observe: r.observed,
 	}
 	if err := r.reg.Add(tools...); err != nil {
@@ -287,6 +294,9 @@ type policyStage struct{ *rig }
 
 func (p policyStage) Decide(_ context.Context, q *sched.Request) sched.Verdict {
 	p.saw("policy", q.Call)
+	if q.Call.Name == p.exempt {
+		return sched.Verdict{Decision: sched.Allow}
+	}
 	return p.rule
 }
 
@@ -294,6 +304,9 @@ type hookStage struct{ *rig }
 
 func (h hookStage) Before(_ context.Context, q *sched.Request) (sched.HookVerdict, error) {
 	h.saw("before", q.Call)
+	if q.Call.Name == h.exempt {
+		return sched.HookVerdict{Verdict: sched.Verdict{Decision: sched.Allow}}, nil
+	}
 	if h.hookFn != nil {
 		return h.hookFn(q)
 	}
@@ -302,7 +315,7 @@ func (h hookStage) Before(_ context.Context, q *sched.Request) (sched.HookVerdic
 
 func (h hookStage) After(ctx context.Context, q *sched.Request, r *tool.Result) error {
 	h.saw("after", q.Call)
-	if h.rig.after != nil {
+	if h.rig.after != nil && q.Call.Name != h.exempt {
 		return h.rig.after(ctx, q, r)
 	}
 	return nil

@@ -170,19 +170,15 @@ func (v *View) Unwrap(c Call) (Call, bool, *Result) {
 	if err != nil {
 		return c, false, invalid("nothing was run: %v", err)
 	}
-	var named struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
+	var named map[string]json.RawMessage // a struct would take other spellings, too
+	var name string
+	if json.Unmarshal(args, &named) != nil || json.Unmarshal(named["name"], &name) != nil || named["arguments"] == nil {
+		return c, false, invalid(`nothing was run: %s takes {"name": "…", "arguments": {…}}`, ToolCallName)
 	}
-	switch err := json.Unmarshal(args, &named); {
-	case err != nil:
-		return c, false, invalid("nothing was run: %v", err)
-	case named.Name == ToolCallName:
+	if name == ToolCallName {
 		return c, false, invalid("nothing was run: %s cannot call itself; name the tool that is wanted", ToolCallName)
-	case named.Arguments == nil:
-		return c, false, invalid("nothing was run: \"arguments\" is missing; {} is for a tool without any")
 	}
-	c.Name, c.Args = named.Name, named.Arguments
+	c.Name, c.Args = name, named["arguments"]
 	return c, true, nil
 }
 
