@@ -107,12 +107,13 @@ type rig struct {
 	scp  tool.Scope
 
 	// What the stages say.
-	hook   sched.HookVerdict
-	hookFn func(*sched.Request) (sched.HookVerdict, error)
-	after  func(context.Context, *sched.Request, *tool.Result) error
-	rule   sched.Verdict
-	answer func(context.Context, *sched.Question) (sched.Answer, error)
-	guard  string
+	hook    sched.HookVerdict
+	hookFn  func(*sched.Request) (sched.HookVerdict, error)
+	hookCtx func(context.Context) error
+	after   func(context.Context, *sched.Request, *tool.Result) error
+	rule    sched.Verdict
+	answer  func(context.Context, *sched.Question) (sched.Answer, error)
+	guard   string
 
 	exempt    string   // a tool that all stages let through
 	sawNested []string // by oneNested
@@ -302,10 +303,13 @@ func (p policyStage) Decide(_ context.Context, q *sched.Request) sched.Verdict {
 
 type hookStage struct{ *rig }
 
-func (h hookStage) Before(_ context.Context, q *sched.Request) (sched.HookVerdict, error) {
+func (h hookStage) Before(ctx context.Context, q *sched.Request) (sched.HookVerdict, error) {
 	h.saw("before", q.Call)
 	if q.Call.Name == h.exempt {
 		return sched.HookVerdict{Verdict: sched.Verdict{Decision: sched.Allow}}, nil
+	}
+	if h.hookCtx != nil {
+		return h.hook, h.hookCtx(ctx)
 	}
 	if h.hookFn != nil {
 		return h.hookFn(q)
