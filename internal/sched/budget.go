@@ -121,8 +121,8 @@ func charBefore(s string, i int) int {
 }
 
 func charAfter(s string, i int) int {
-	for on := range min(len(s)-i, utf8.UTFMax) {
-		if utf8.RuneStart(s[i+on]) {
+	for on := range utf8.UTFMax {
+		if i+on == len(s) || utf8.RuneStart(s[i+on]) {
 			return i + on
 		}
 	}
