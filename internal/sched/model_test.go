@@ -21,7 +21,6 @@ import (
 // run is kept waiting; and that every call settles once.
 // S0-169 S0-175 S0-194 S3-053 S3-057 S3-059 S0-170
 func TestRandomSchedules(t *testing.T) {
-	const schedules = 2500
 	first := rand.Uint64()
 	for seed := first; seed != first+schedules; seed++ {
 		synctest.Test(t, func(t *testing.T) { newModel(t, seed).run() })
