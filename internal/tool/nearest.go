@@ -10,10 +10,10 @@ import (
 // nearest returns up to three of the names that a caller may have meant, best
 // first. Names that share nothing with the wanted one are not offered.
 func nearest(want string, names []string) []string {
-	if len(want) > maxNear {
-		want = want[:maxNear]
-	}
+	want = want[:min(len(want), maxNear)]
 	want = strings.ToLower(want)
+	want = want[:min(len(want), maxNear)] // some letters are longer in lower case
+	pattern, limit := newPattern(want), max(2, len(want)/3)
 	type hit struct {
 		name string
 		dist int
@@ -21,11 +21,11 @@ func nearest(want string, names []string) []string {
 	var hits []hit
 	for _, n := range names {
 		low := strings.ToLower(n)
-		d := distance(want, low)
+		d := pattern.distance(low)
 		switch {
 		case want != "" && (strings.Contains(low, want) || strings.Contains(want, low)):
 			d = min(d, 1)
-		case d > max(2, len(want)/3), d >= max(len(want), len(low)):
+		case d > limit, d >= max(len(want), len(low)):
 			continue
 		}
 		hits = append(hits, hit{n, d})
@@ -38,46 +38,59 @@ func nearest(want string, names []string) []string {
 	return out
 }
 
-// maxNear bounds the work that a made-up name can cause.
-const maxNear = 80
+// maxNear bounds the work that a made-up name can cause, and is the most that a
+// pattern compares.
+const maxNear = 64
 
-// distance is the number of single-byte edits between two names, or more than
-// is of use as soon as that is certain.
-func distance(a, b string) int {
-	limit := max(2, len(a)/3)
-	if gap := len(a) - len(b); gap > limit || -gap > limit {
-		return limit + 1
-	}
-	var space [2 * maxNear]int
-	row := space[:0]
-	for j := range len(b) + 1 {
-		row = append(row, j)
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		least := row[0]
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-			least = min(least, cost)
-		}
-		if least > limit {
-			return limit + 1
-		}
-	}
-	return row[len(b)]
+// pattern is a name of up to maxNear bytes, made ready to be compared with ten
+// thousand others: for each byte, the set of places where it stands (the
+// bit-parallel edit distance of Myers, 1999).
+type pattern struct {
+	at  [256]uint64
+	len int
 }
+
+func newPattern(s string) *pattern {
+	p := &pattern{len: len(s)}
+	for i := range len(s) {
+		p.at[s[i]] |= 1 << i
+	}
+	return p
+}
+
+// distance is the number of single-byte edits between the pattern and a name.
+// It costs one step for each byte of the name.
+func (p *pattern) distance(name string) int {
+	if p.len == 0 {
+		return len(name)
+	}
+	up, down, score, last := ^uint64(0), uint64(0), p.len, uint64(1)<<(p.len-1)
+	for i := range len(name) {
+		equal := p.at[name[i]]
+		vertical := equal | down
+		horizontal := (((equal & up) + up) ^ up) | equal
+		more, less := down|^(horizontal|up), up&horizontal
+		if more&last != 0 {
+			score++
+		}
+		if less&last != 0 {
+			score--
+		}
+		more, less = more<<1|1, less<<1
+		up, down = less|^(vertical|more), more&vertical
+	}
+	return score
+}
+
+// maxShown is how much of a made-up name a message repeats, in bytes.
+const maxShown = 80
 
 // clip shortens a name that somebody made up, for a message.
 func clip(s string) string {
-	if len(s) <= maxNear {
+	if len(s) <= maxShown {
 		return s
 	}
-	cut := maxNear
+	cut := maxShown
 	for cut > 0 && !utf8.RuneStart(s[cut]) {
 		cut--
 	}
