@@ -49,33 +49,16 @@ func (rt *Runtime) submit(ctx context.Context, view func() *tool.View, turn *gro
 		return j
 	}
 	v, aborted := j.view(), ctx.Err() != nil
-	args, bad := schema.Parse(c.Args)
-	var unusable *tool.Result
-	if bad == nil {
-		j.call.Args = args
-		if !j.nested {
-			j.call, j.bridge, unusable = v.Unwrap(j.call)
+	if aborted || !j.callable(v) {
+		if j.refuse(v, aborted); j.result != nil {
+			return j
 		}
-	}
-	j.entry = v.Visible(j.call.Name)
-	direct, nested := v.Reach(j.call.Name)
-	callable := j.bridge || j.nested && nested || !j.nested && direct
-	j.owed = j.entry != nil && (callable || aborted && !j.nested)
-	switch {
-	case bad != nil:
-		j.fail(tool.Fail(tool.CodeInvalidArgs, "the arguments of %s are not usable JSON, so nothing was run: %v", j.call.Name, bad))
-		return j
-	case aborted:
-		j.aborted()
-		return j
-	case unusable != nil:
-		j.result = unusable
-		return j
 	}
 	if j.entry, j.result = j.resolve(v); j.result != nil {
 		j.owed = false
 		return j
 	}
+	j.owed = true
 	if j.result = j.validate("%s was not run: %v"); j.result != nil {
 		return j
 	}
@@ -84,6 +67,39 @@ func (rt *Runtime) submit(ctx context.Context, view func() *tool.View, turn *gro
 	rt.observe(j, Event{Kind: Started, Notes: j.notes})
 	rt.gate.join(&j.ticket)
 	return j
+}
+
+// callable says whether the call may run under its own name.
+func (j *job) callable(v *tool.View) bool {
+	direct, nested := v.Reach(j.call.Name)
+	if j.nested {
+		return nested
+	}
+	return direct && j.call.Name != tool.ToolCallName
+}
+
+// refuse gives the refusals that come before the schema is looked at: arguments
+// that are not JSON, and a caller that is gone. What is left is a name that
+// Resolve refuses, or what a call of tool_call became.
+func (j *job) refuse(v *tool.View, aborted bool) {
+	var unusable *tool.Result
+	args, bad := schema.Parse(j.call.Args)
+	if bad == nil {
+		j.call.Args = args
+		if !j.nested {
+			j.call, j.bridge, unusable = v.Unwrap(j.call)
+		}
+	}
+	j.entry = v.Visible(j.call.Name)
+	j.owed = j.entry != nil && (j.bridge || j.callable(v) || aborted && !j.nested)
+	switch {
+	case bad != nil:
+		j.fail(tool.Fail(tool.CodeInvalidArgs, "%s was not run: %v", j.call.Name, bad))
+	case aborted:
+		j.aborted()
+	case unusable != nil:
+		j.result = unusable
+	}
 }
 
 // resolve asks a view for the tool that the call may run.
@@ -169,9 +185,15 @@ func (rt *Runtime) body(ctx context.Context, j *job) {
 	rt.observe(j, Event{Kind: Running})
 	done := make(chan tool.Result, 1)
 	go func() {
-		r := tool.Fail(tool.CodeFailed, "%s failed: it ended without a result", j.call.Name)
-		defer func() { done <- r }() // also when the body calls runtime.Goexit
-		r = rt.invoke(ctx, j, v)
+		var r tool.Result
+		returned := false
+		defer func() {
+			if !returned { // it called runtime.Goexit
+				r = tool.Fail(tool.CodeFailed, "%s failed: it ended without a result", j.call.Name)
+			}
+			done <- r
+		}()
+		r, returned = rt.invoke(ctx, j, v), true
 	}()
 	select {
 	case r := <-done:
@@ -254,19 +276,12 @@ func (rt *Runtime) gateway(ctx context.Context, j *job, inv *tool.Invocation) to
 		if ctx.Err() != nil {
 			stop() // now, and not when AfterFunc gets round to it
 		}
-		out := make(chan tool.Settled, len(calls))
-		release := dispatched.hold() // before it starts, so that none is missed
-		in := rt.start(both, p.view, p, p.sign(calls))
-		go func() {
-			defer release()
-			defer stop()
-			defer unhook()
-			defer close(out)
-			for s := range in {
-				out <- s
-			}
-		}()
-		return out
+		release := dispatched.hold() // before they start, so that none is missed
+		return rt.start(both, p.view, p, p.sign(calls), func() {
+			unhook()
+			stop()
+			release()
+		})
 	}
 	r, err := j.entry.Tool().Run(ctx, inv)
 	return outcome(ctx, j, r, err)

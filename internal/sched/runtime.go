@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"capstan/internal/tool"
@@ -66,11 +67,12 @@ const maxNestedBytes = 16 << 20
 //
 // Every call gets exactly one result. A call without an ID is given one.
 func (rt *Runtime) Start(ctx context.Context, view func() *tool.View, calls []tool.Call) <-chan tool.Settled {
-	return rt.start(ctx, view, nil, calls)
+	return rt.start(ctx, view, nil, calls, func() {})
 }
 
 // start is Start, for the calls of a model or, when by is not nil, of a program.
-func (rt *Runtime) start(ctx context.Context, view func() *tool.View, by *program, calls []tool.Call) <-chan tool.Settled {
+// done is called after the last result.
+func (rt *Runtime) start(ctx context.Context, view func() *tool.View, by *program, calls []tool.Call, done func()) <-chan tool.Settled {
 	out := make(chan tool.Settled, len(calls))
 	var turn *group
 	if by != nil {
@@ -78,22 +80,30 @@ func (rt *Runtime) start(ctx context.Context, view func() *tool.View, by *progra
 	} else {
 		turn = &group{inOrder: true}
 	}
-	var running sync.WaitGroup
 	jobs := make([]*job, len(calls))
 	for i := range calls { // in submission order: places in the queues are taken here
 		jobs[i] = rt.submit(ctx, view, turn, by, calls[i])
 	}
+	var left atomic.Int64
+	left.Store(int64(len(jobs)) + 1)
+	finish := func() {
+		if left.Add(-1) == 0 {
+			close(out)
+			done()
+		}
+	}
 	for i, j := range jobs {
 		if j.result != nil { // refused already
 			out <- tool.Settled{Index: i, Result: rt.settle(ctx, j)}
+			finish()
 			continue
 		}
-		running.Go(func() { out <- tool.Settled{Index: i, Result: rt.carry(ctx, j)} })
+		go func() {
+			defer finish()
+			out <- tool.Settled{Index: i, Result: rt.carry(ctx, j)}
+		}()
 	}
-	go func() {
-		running.Wait()
-		close(out)
-	}()
+	finish()
 	return out
 }
 
