@@ -309,6 +309,24 @@ func TestTwoAgents(t *testing.T) {
 	}
 }
 
+// A call that waits for nothing but a path is not overtaken on it, so that a
+// stream of readers cannot starve a writer.
+func TestNotOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClock()
+		r := newRig(t, tool.Direct).bare(sched.Options{})
+		r.add(c.onPath("write", 2*time.Second, writing), c.onPath("look", time.Second, reading))
+		r.runtime()
+		var wg sync.WaitGroup
+		for _, calls := range [][]tool.Call{{callOn("look", "/a")}, {callOn("write", "/a")}, {callOn("look", "/a"), callOn("look", "/b")}} {
+			wg.Go(func() { r.run(t.Context(), calls...) })
+			synctest.Wait()
+		}
+		wg.Wait()
+		c.want(t, "look 0s-1s", "look 0s-1s", "write 1s-3s", "look 3s-4s")
+	})
+}
+
 // A hook that moves a call to another path moves its place, too.
 func TestRewriteMovesTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -363,7 +363,7 @@ func TestBridge(t *testing.T) {
 
 // The events of a call and of the calls nested in it: in order, once, with the
 // true name, source and parent. S0-168 S0-176 S0-177 S0-178 S0-179 S0-181
-// S0-256 S0-257 S0-073
+// S0-256 S0-257 S0-258 S0-073
 func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, tool.Code)

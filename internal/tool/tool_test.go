@@ -241,7 +241,7 @@ func TestModeAndPreset(t *testing.T) {
 	}
 }
 
-// S0-208 S0-209 S0-210 S0-234 S3-036 S3-037
+// S0-208 S0-209 S0-210 S0-234 S3-028 S3-030 S3-036 S3-037
 func TestScope(t *testing.T) {
 	tools := named("exec", "tool_search", "tool_call", "agent", "read", "reads", "write", "mcp__git__push", "mcp__git__pull", "mcp__github__get")
 	odd := &plain{tool.Spec{Name: "mcp__my__server__x", Server: "my__server"}}
