@@ -3,11 +3,13 @@ package arch
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -35,7 +37,7 @@ func cited(t *testing.T, pattern string) map[string][]string {
 		if err != nil {
 			return err
 		}
-		for _, m := range id.FindAllString(string(data), -1) {
+		for _, m := range id.FindAllString(spellOut(string(data)), -1) {
 			if !slices.Contains(found[m], path) {
 				found[m] = append(found[m], path)
 			}
@@ -46,6 +48,23 @@ func cited(t *testing.T, pattern string) map[string][]string {
 		t.Fatal(err)
 	}
 	return found
+}
+
+var ranges = regexp.MustCompile(`\b(S[0-3])-(\d{3}) to (?:S[0-3])-(\d{3})\b`)
+
+// spellOut writes each id of a range: S0-058 to S0-060.
+func spellOut(text string) string {
+	return ranges.ReplaceAllStringFunc(text, func(r string) string {
+		m := ranges.FindStringSubmatch(r)
+		var from, to int
+		from, _ = strconv.Atoi(m[2])
+		to, _ = strconv.Atoi(m[3])
+		var ids []string
+		for n := from; n <= to; n++ {
+			ids = append(ids, fmt.Sprintf("%s-%03d", m[1], n))
+		}
+		return strings.Join(ids, " ")
+	})
 }
 
 // span is a range of rows that must be proved by now.
