@@ -92,7 +92,7 @@ JavaScript program that calls the real tools, and only what it prints comes back
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newExec(), newTools(), newDoctor())
+	root.AddCommand(newExec(), newTools(), newDoctor(), newTrust())
 	return root
 }
 

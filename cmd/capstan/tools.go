@@ -79,7 +79,7 @@ func newToolsList() *cobra.Command {
 				return err
 			}
 			defer s.Close()
-			return listTools(os.Stdout, s.Registry.Tools(), v, f.json)
+			return listTools(os.Stdout, s, v, f.json)
 		},
 	}
 	f.register(cmd, modeHelp)
@@ -97,9 +97,12 @@ type toolRow struct {
 	Summary  string `json:"summary"`
 }
 
-func rowOf(e *tool.Entry, v *tool.View) toolRow {
+// rowOf says who may call a tool: the model, in the mode of v, and programs,
+// which those of capstan exec are whatever the mode.
+func rowOf(s *app.Session, e *tool.Entry, v *tool.View) toolRow {
 	sp := e.Spec()
-	direct, nested := v.Reach(sp.Name)
+	direct, _ := v.Reach(sp.Name)
+	_, nested := s.Registry.View(tool.Code, v.Scope()).Reach(sp.Name)
 	return toolRow{sp.Name, tool.JSName(sp.Name), sp.Title, direct, nested, sp.Deferred, sp.Server, firstSentence(sp.Description)}
 }
 
@@ -111,10 +114,10 @@ func firstSentence(s string) string {
 	return oneLine(s, 100)
 }
 
-func listTools(w io.Writer, entries []*tool.Entry, v *tool.View, asJSON bool) error {
+func listTools(w io.Writer, s *app.Session, v *tool.View, asJSON bool) error {
 	rows := []toolRow{}
-	for _, e := range entries {
-		rows = append(rows, rowOf(e, v))
+	for _, e := range s.Registry.Tools() {
+		rows = append(rows, rowOf(s, e, v))
 	}
 	if asJSON {
 		return writeJSON(w, rows)
@@ -170,11 +173,11 @@ func showTool(w io.Writer, s *app.Session, e *tool.Entry, v *tool.View, asJSON b
 			Input       any    `json:"input"`
 			Output      any    `json:"output,omitempty"`
 			Bytes       int    `json:"bytes"`
-		}{rowOf(e, v), d.Description, d.Signature, d.Input, d.Output, d.Bytes})
+		}{rowOf(s, e, v), d.Description, d.Signature, d.Input, d.Output, d.Bytes})
 	}
-	direct, nested := v.Reach(e.Spec().Name)
+	row := rowOf(s, e, v)
 	fmt.Fprintf(w, "%s (%s)\n\n%s\n\n", e.Spec().Name, e.Spec().Title, d.Description)
-	fmt.Fprintf(w, "Called by the model: %s. Called by programs: %s. Mode: %s.\n", yes(direct), yes(nested), v.Mode())
+	fmt.Fprintf(w, "Called by the model in mode %s: %s. Called by programs: %s.\n", v.Mode(), yes(row.Direct), yes(row.Program))
 	fmt.Fprintf(w, "Declared directly it costs %d bytes.\n\n%s\n\nInput schema:\n%s\n", d.Bytes, d.Signature, d.InputText)
 	if d.OutputText != "" {
 		fmt.Fprintf(w, "\nOutput schema:\n%s\n", d.OutputText)

@@ -30,7 +30,7 @@ import (
 type Options struct {
 	Dir          string              // working directory, absolute
 	Env          func(string) string // the environment
-	ApprovalMode string              // empty: the settings'
+	ApprovalMode string              // empty means default; no setting chooses it
 	Settings     []string            // further settings files
 	AddDirs      []string            // further workspace roots
 	Trust        bool                // this run trusts the folder
@@ -71,7 +71,7 @@ func Open(o Options) (*Session, error) {
 		home = "" // only what lies there is missing
 	}
 	s := &Session{Registry: &tool.Registry{}, opt: o}
-	s.spill = &spill{root: filepath.Join(stateDir(o.Env, home), "spill"), now: time.Now}
+	s.spill = newSpill(filepath.Join(stateDir(o.Env, home), "spill"), time.Now)
 	project, err := policy.Workspace(o.Dir)
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (s *Session) roots(project string) ([]string, error) {
 }
 
 func (s *Session) policy(set config.Settings, home string, roots []string) (*policy.Policy, error) {
-	o := policy.Options{Dir: s.opt.Dir, Roots: roots, Home: home, Readable: []string{s.spill.root}}
+	o := policy.Options{Dir: s.opt.Dir, Roots: roots, Home: home, Readable: []string{s.spill.dir}}
 	if s.opt.ApprovalMode != "" {
 		mode, err := policy.ParseMode(s.opt.ApprovalMode)
 		if err != nil {

@@ -1,11 +1,13 @@
 package app
 
 import (
+	"crypto/rand"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -13,15 +15,20 @@ import (
 // spill keeps texts that were cut, in a directory of this session under the
 // user's state directory. The directory is made when the first text comes.
 type spill struct {
-	root string // …/capstan/spill
+	root string // of all sessions
+	dir  string // of this one
 	now  func() time.Time
 
 	once sync.Once
-	dir  string
 	err  error
 
 	mu sync.Mutex
 	n  int
+}
+
+func newSpill(root string, now func() time.Time) *spill {
+	name := now().UTC().Format("20060102T150405-") + strings.ToLower(rand.Text()[:10])
+	return &spill{root: root, dir: filepath.Join(root, name), now: now}
 }
 
 // keepSpilled is how long spilled text outlives its session.
@@ -59,7 +66,7 @@ func (s *spill) path(ext string) (string, error) {
 	s.once.Do(func() {
 		s.expire()
 		if s.err = os.MkdirAll(s.root, 0o700); s.err == nil {
-			s.dir, s.err = os.MkdirTemp(s.root, s.now().UTC().Format("20060102T150405-"))
+			s.err = os.Mkdir(s.dir, 0o700) // not one that somebody else made
 		}
 	})
 	if s.err != nil {

@@ -115,7 +115,7 @@ func (p *Policy) suggest(worst finding, found []finding, rules []string) string 
 		}
 		ways = append(ways, strings.Join(quoted, ", ")+" in permissions.allow of "+p.settings)
 	}
-	return "to allow it, use " + strings.Join(ways, ", or ")
+	return "To allow it, use " + strings.Join(ways, ", or ")
 }
 
 // editsOnly says whether auto-edit would answer every question.

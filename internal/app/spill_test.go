@@ -1,0 +1,75 @@
+package app
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestSpill(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "state", "spill")
+	now := time.Date(2026, 1, 20, 0, 0, 0, 0, time.UTC)
+	s := newSpill(root, func() time.Time { return now })
+	if _, err := os.Stat(root); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal("something was made before there was a text")
+	}
+	old, fresh := filepath.Join(root, "20260101T000000-old"), filepath.Join(root, "20260119T000000-fresh")
+	for dir, at := range map[string]time.Time{old: now.Add(-8 * 24 * time.Hour), fresh: now.Add(-time.Hour)} {
+		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "1.txt"), nil, 0o600), os.Chtimes(dir, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, err := s.keep("c", "text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, two, err := s.stream("c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte("more")); errors.Join(err, w.Close()) != nil {
+		t.Fatal(err)
+	}
+	if one == two || filepath.Dir(one) != s.dir || filepath.Dir(two) != s.dir {
+		t.Errorf("files %s and %s, want two in %s", one, two, s.dir)
+	}
+	for path, want := range map[string]string{one: "text", two: "more"} {
+		got, err := os.ReadFile(path)
+		info, statErr := os.Stat(path)
+		if errors.Join(err, statErr) != nil || string(got) != want || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %q %v %v", path, got, info.Mode(), err)
+		}
+	}
+	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("a directory of more than 7 days ago is still there")
+	}
+	if _, err := os.Stat(fresh); err != nil {
+		t.Error("a directory of an hour ago is gone")
+	}
+}
+
+func TestSpillFails(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(root, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newSpill(root, time.Now)
+	if path, err := s.keep("c", "text"); err == nil {
+		t.Errorf("kept in %s", path)
+	}
+}
+
+func TestStateDir(t *testing.T) {
+	for _, tc := range []struct{ xdg, want string }{
+		{"", "/home/u/.local/state/capstan"},
+		{"/x", "/x/capstan"},
+		{"relative", "/home/u/.local/state/capstan"}, // the XDG rules: ignore it
+	} {
+		if got := stateDir(func(string) string { return tc.xdg }, "/home/u"); got != tc.want {
+			t.Errorf("XDG_STATE_HOME=%q: %s, want %s", tc.xdg, got, tc.want)
+		}
+	}
+}
