@@ -82,18 +82,22 @@ func (s *session) run(ctx context.Context) (sandbox.Usage, error) {
 }
 
 func (s *session) sendExecute() {
-	l := s.limits
-	set := frame.Settings{
-		Source: uint64(l.Source), Control: uint64(l.ControlFrame), Body: uint64(l.Body),
-		Media: uint64(l.Media), MediaBytes: uint64(l.MediaBytes),
-		Memory: uint64(l.Memory), Stack: uint64(l.Stack), CPU: uint64(l.CPU),
-		Calls: uint64(l.Calls), Outstanding: uint64(l.Outstanding), Output: uint64(l.Output),
-		Seed: rand.Uint64() | 1,
-	}
+	set := settings(s.limits)
+	set.Seed = rand.Uint64() | 1 // Math.random's state is never zero
 	names := namesJSON(s.p.Names)
 	body := set.Append(nil)
 	s.w.put(frame.Head{Type: frame.Execute, A: uint32(len(s.p.Source)), B: uint32(len(names)), C: uint32(len(body))},
 		[]byte(s.p.Source), names, body)
+}
+
+// settings are the limits as they cross to the child.
+func settings(l sandbox.Limits) frame.Settings {
+	return frame.Settings{
+		Source: uint64(l.Source), Control: uint64(l.ControlFrame), Body: uint64(l.Body),
+		Media: uint64(l.Media), MediaBytes: uint64(l.MediaBytes),
+		Memory: uint64(l.Memory), Stack: uint64(l.Stack), CPU: uint64(l.CPU),
+		Calls: uint64(l.Calls), Outstanding: uint64(l.Outstanding), Output: uint64(l.Output),
+	}
 }
 
 // serve reads frames until the child is done. An error is a broken child.
