@@ -54,4 +54,3 @@ func BenchmarkAll100(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/10000, "ms/100")
 }
-

@@ -183,7 +183,11 @@ func TestKilledChild(t *testing.T) {
 				"while computing": `text(1); tools.later({}); await null; await tools.echo({}); for (;;);`,
 				"with calls open": `text(1); await Promise.all([tools.hang({}), tools.hang({}), tools.kill({})])`,
 			}[when]
-			h.tools["kill"] = func(ctx context.Context, c sandbox.Call) sandbox.Reply { killAll(); <-ctx.Done(); return succeed(c, "") }
+			h.tools["kill"] = func(ctx context.Context, c sandbox.Call) sandbox.Reply {
+				killAll()
+				<-ctx.Done()
+				return succeed(c, "")
+			}
 			h.tools["later"] = func(ctx context.Context, c sandbox.Call) sandbox.Reply {
 				time.Sleep(20 * time.Millisecond)
 				killAll()
@@ -392,7 +396,9 @@ func TestBigResults(t *testing.T) {
 	big := strings.Repeat("é€x\n", (16<<20)/8)
 	h.tools["big"] = func(_ context.Context, c sandbox.Call) sandbox.Reply { return succeed(c, big) }
 	h.tools["huge"] = func(_ context.Context, c sandbox.Call) sandbox.Reply { return succeed(c, big+big+big) }
-	h.tools["bad"] = func(_ context.Context, c sandbox.Call) sandbox.Reply { return sandbox.Reply{OK: true, Value: []byte("[1"), Text: "x"} }
+	h.tools["bad"] = func(_ context.Context, c sandbox.Call) sandbox.Reply {
+		return sandbox.Reply{OK: true, Value: []byte("[1"), Text: "x"}
+	}
 	_, err := run(t, r, h, `text((await tools.big({})).output.length); try { await tools.huge({}) } catch (e) { text(e.code) } try { await tools.bad({}) } catch (e) { text(e.code, e.message) }`, sandbox.Limits{})
 	want := []string{fmt.Sprint(len([]rune(big))), "TOOL_FAILED", "TOOL_FAILED the result of the call is not a JSON object"}
 	if d := cmp.Diff(want, h.out); err != nil || d != "" {

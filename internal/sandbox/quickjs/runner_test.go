@@ -140,7 +140,9 @@ func TestTampering(t *testing.T) {
 		`Error.prepareStackTrace = () => { throw 1 }; Error.stackTraceLimit = 0; Error.captureStackTrace = null`,
 	} {
 		h := newHost()
-		h.tools["data"] = func(_ context.Context, c sandbox.Call) sandbox.Reply { return structured(c, `[12345678901234567890, 0.12345678901234567890]`) }
+		h.tools["data"] = func(_ context.Context, c sandbox.Call) sandbox.Reply {
+			return structured(c, `[12345678901234567890, 0.12345678901234567890]`)
+		}
 		_, err := run(t, r, h, tamper+`;
 const a = await tools.echo({a: 1}); text(a.output); text(a.content[0].text)
 const d = await tools.data(); text(d.structuredContent)
