@@ -80,7 +80,7 @@ func (c *child) recover() {
 // start restores the vm, hardens the process, and says so. When a layer that is
 // required is missing, it ends there.
 func (c *child) start(start frame.Start) {
-	c.vm = restore(&imports{now: time.Now, interrupt: c.interrupt, call: c.hostCall})
+	c.vm = restore(&imports{now: time.Now, interrupt: c.interrupt, call: c.hostCall}, reserve(linearMax))
 	c.in.buf = make([]byte, inputSize)
 	c.out.buf = make([]byte, 0, outputSize)
 	var missing frame.Missing

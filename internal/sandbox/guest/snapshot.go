@@ -20,9 +20,10 @@ const snapshotPage = 4096
 // has it.
 const linearMax = 3072 << 16
 
-// restore makes the vm of the snapshot. Its memory is reserved at its maximum,
-// so that growing never copies.
-func restore(imp *imports) *vm {
+// restore makes the vm of the snapshot in mem, an empty slice of fresh memory:
+// with the capacity of the maximum,
+// growing never copies.
+func restore(imp *imports, mem []byte) *vm {
 	m := qjswasm.New(imp, imp)
 	e := translated{m}
 	imp.mem = e.memory
@@ -34,7 +35,7 @@ func restore(imp *imports) *vm {
 		*h = int32(u32(at))
 		at += 4
 	}
-	mem := reserve(linearMax)[:u32(at)]
+	mem = mem[:u32(at)]
 	for at += 4; at < len(snapshot); at += 4 + snapshotPage {
 		copy(mem[u32(at):], snapshot[at+4:at+4+snapshotPage])
 	}
