@@ -37,6 +37,8 @@ func spawn(binary string, s frame.Start) (*process, error) {
 		}
 		ends = append(ends, r, w)
 	}
+	widen(ends[1])
+	widen(ends[2])
 	proc, err := os.StartProcess(binary, slices.Concat([]string{"capstan", guest.Marker}, s.Args()), &os.ProcAttr{
 		Dir:   "/",
 		Env:   []string{},

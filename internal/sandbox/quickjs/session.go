@@ -2,6 +2,7 @@ package quickjs
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"capstan/internal/sandbox"
 	"capstan/internal/sandbox/frame"
@@ -221,7 +223,9 @@ func (s *session) onOutput(f frame.Frame) error {
 	switch f.Flags {
 	case frame.Text:
 		o.Kind = sandbox.Text
-		o.Data = []byte(validUTF8(o.Data))
+		if !utf8.Valid(o.Data) {
+			o.Data = bytes.ToValidUTF8(o.Data, []byte("\uFFFD"))
+		}
 		s.usage.OutputBytes += int64(len(f.Bodies[1])) + 1
 	case frame.Image, frame.Audio:
 		if o.Kind = sandbox.Image; f.Flags == frame.Audio {
