@@ -59,44 +59,37 @@ func exactPage(s string, in readArgs) page {
 // get the rest; with column the line at offset is cut only by the page, so
 // reading on always gets further (BUG-RD-03).
 func modelPage(s string, in readArgs) page {
-	limit, budget := pageLines, pageChars
+	limit, room := pageLines, pageChars
 	if in.Limit != nil {
 		limit = int(*in.Limit)
 	}
 	var b strings.Builder
 	pg := page{next: int(in.Offset)}
-	for s != "" && pg.lines < limit {
+	for ; s != "" && pg.lines < limit; pg.lines, pg.next = pg.lines+1, pg.next+1 {
 		line, rest := cutLine(s)
-		room := min(lineChars, budget)
-		if pg.lines == 0 && in.Column > 0 {
-			room = budget
-		}
 		n := utf8.RuneCountInString(line)
-		if n > budget && (pg.lines > 0 && n <= lineChars || budget < lineChars) {
-			break // it is whole on the next page
+		from := 0
+		if pg.lines == 0 {
+			from = int(in.Column)
 		}
-		if n <= room {
-			b.WriteString(line)
-			budget -= n
-		} else {
-			from := 0
-			if pg.lines == 0 {
-				from = int(in.Column)
-			}
-			b.WriteString(line[:runeIndex(line, room)])
-			budget -= room
-			if pg.lines == 0 && in.Column > 0 {
-				pg.lines++
-				pg.text, pg.more, pg.col = b.String(), true, from+room
-				return pg
-			}
-			fmt.Fprintf(&b, "… [%d more characters in this line: offset %d, column %d]", n-room, pg.next, from+room)
+		switch {
+		case from > 0 && n > room:
+			pg.text, pg.more, pg.lines, pg.col = line[:runeIndex(line, room)], true, 1, from+room
+			return pg
+		case min(n, lineChars) > room: // it fits on the next page
+			pg.text, pg.more = b.String(), true
+			return pg
+		case from == 0 && n > lineChars:
+			b.WriteString(line[:runeIndex(line, lineChars)])
+			fmt.Fprintf(&b, "… [%d more characters in this line: offset %d, column %d]", n-lineChars, pg.next, lineChars)
 			if strings.HasSuffix(line, "\n") {
 				b.WriteByte('\n')
 			}
+			n = lineChars
+		default:
+			b.WriteString(line)
 		}
-		pg.lines++
-		pg.next++
+		room -= n
 		s = rest
 	}
 	pg.text, pg.more = b.String(), s != ""
