@@ -29,6 +29,10 @@ type Options struct {
 	// directory that is in no git work tree the ignore files count from the
 	// root that holds it.
 	Roots []string
+	// Hidden, when not nil, says which files and directories (absolute,
+	// resolved) a rule forbids to read; listings and searches leave them out.
+	// It is called by one goroutine of each call and must be quick.
+	Hidden func(path string) bool
 }
 
 // All returns the file tools of one session. They share what the session has
@@ -53,6 +57,7 @@ func allOf(f *files) []tool.Tool {
 type files struct {
 	dir   string
 	roots []string
+	hide  func(path string) bool
 	seen  tracker
 	judge claims
 
@@ -67,7 +72,7 @@ func newFiles(o Options) *files {
 	if real, err := follow(dir); err == nil { // else every call will say so
 		dir = real
 	}
-	f := &files{dir: dir, roots: o.Roots}
+	f := &files{dir: dir, roots: o.Roots, hide: o.Hidden}
 	f.seen.init()
 	return f
 }

@@ -90,7 +90,7 @@ func (t *listDirectory) Run(ctx context.Context, inv *tool.Invocation) (tool.Res
 	if err := w.run(dir); err != nil {
 		return t.searchFailed("listing", in.orHere(), err), nil
 	}
-	if len(entries) == 0 {
+	if lines.notes = w.notices(nil); len(entries) == 0 {
 		lines.note("%s holds nothing that is not ignored", t.show(dir))
 	}
 	lines.hidden(w)

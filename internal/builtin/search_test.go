@@ -164,6 +164,25 @@ func TestOwnIgnore(t *testing.T) { // BUG-SI-06
 	}
 }
 
+// What a rule forbids to read is not found.
+func TestHidden(t *testing.T) {
+	s := newSession(t)
+	s.write("f", "x")
+	s.write("d/.env", "x")
+	s.write("keys/k", "x")
+	s.f.hide = func(p string) bool { return filepath.Base(p) == ".env" || p == s.path("keys") }
+	const note = "[2 paths left out, which a rule forbids to read]"
+	if got, want := s.ok("grep_search", obj{"pattern": "x"}), "f\n  1: x\n"+note; got != want {
+		t.Errorf("got %q", got)
+	}
+	if got, want := s.ok("glob", obj{"pattern": "**"}), "f\n"+note; got != want {
+		t.Errorf("got %q", got)
+	}
+	if got, want := s.ok("list_directory", obj{}), "d/\nf (1 byte)\n[1 path left out, which a rule forbids to read]"; got != want {
+		t.Errorf("got %q", got)
+	}
+}
+
 // A linked work tree finds the exclude file of its repository.
 func TestLinkedWorkTree(t *testing.T) {
 	dir := gitRepo(t)

@@ -64,7 +64,8 @@ type walk struct {
 	enter func(path string) bool
 	visit func(path string, d fs.DirEntry)
 
-	ignored    int // entries hidden, of which directories count once
+	ignored    int // entries left out by ignore files; directories count once
+	denied     int // entries left out by Options.Hidden
 	unreadable int
 }
 
@@ -207,6 +208,10 @@ func (w *walk) dir(dir string, at *level) error {
 			w.ignored++
 			continue
 		}
+		if w.f.hide != nil && w.f.hide(filepath.FromSlash(path)) {
+			w.denied++
+			continue
+		}
 		w.visit(filepath.FromSlash(path), e)
 		if !e.IsDir() || w.enter != nil && !w.enter(filepath.FromSlash(path)) {
 			continue
@@ -303,6 +308,9 @@ func (w *walk) notices(err error) []string {
 	var out []string
 	if errors.Is(err, errSearchTime) {
 		out = append(out, "the search was ended after "+searchTime.String()+", so there may be more: search a smaller directory")
+	}
+	if w.denied > 0 {
+		out = append(out, count(w.denied, "path")+" left out, which a rule forbids to read")
 	}
 	if w.unreadable > 0 {
 		out = append(out, count(w.unreadable, "directory or file")+" could not be read")

@@ -3,7 +3,6 @@ package builtin
 import (
 	"context"
 	"os"
-	"strings"
 	"testing"
 
 	"capstan/internal/tool"
@@ -143,20 +142,6 @@ func TestWriteInterrupted(t *testing.T) {
 			s.clean(".", names...)
 		})
 	}
-}
-
-// A full disk leaves the old file and nothing else.
-func TestWriteFullDisk(t *testing.T) {
-	s := newSession(t)
-	s.write("f", "a")
-	s.ok("read_file", obj{"file_path": "f"})
-	defer limitFileSize(t, 1<<16)()
-	r := s.call("write_file", obj{"file_path": "f", "content": strings.Repeat("x", 1<<20)})
-	if r.Status != tool.Failed || !strings.HasSuffix(r.Text(), "; nothing was changed") {
-		t.Errorf("%s: %s", r.Status, r.Text())
-	}
-	s.holds("f", "a")
-	s.clean(".", "f")
 }
 
 // Two writers of one path that sched keeps apart lose nothing.
