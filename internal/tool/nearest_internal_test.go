@@ -15,7 +15,7 @@ func TestDistance(t *testing.T) {
 		}
 		return string(b)
 	}
-	for range 20_000 {
+	for range 4_000 {
 		a, b := name(maxNear), name(90)
 		if got, want := newPattern(a).distance(b), edits(a, b); got != want {
 			t.Fatalf("%q and %q: %d, want %d", a, b, got, want)

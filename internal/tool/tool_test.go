@@ -314,7 +314,7 @@ func TestUnder(t *testing.T) {
 		}
 		return out
 	}
-	for range 3000 {
+	for range 1000 {
 		parent, child := tool.Scope{Allow: some(), Disallow: some()}, tool.Scope{Allow: some(), Disallow: some()}
 		if rnd.IntN(2) == 0 {
 			parent.Disallow, child.Disallow = nil, nil

@@ -55,7 +55,7 @@ func TestByteStable(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for _, m := range []tool.Mode{tool.Direct, tool.Code, tool.Both} {
 		want := bytes(registry(t, tools...), m)
-		for range 20 {
+		for range 6 {
 			rnd.Shuffle(len(tools), func(i, j int) { tools[i], tools[j] = tools[j], tools[i] })
 			r := &tool.Registry{}
 			for _, x := range tools {
@@ -231,7 +231,7 @@ func TestWireEqualsExecutor(t *testing.T) {
 		}
 		return out
 	}
-	for n := range 4000 {
+	for n := range 1500 {
 		var specs []tool.Spec
 		var tools []tool.Tool
 		for _, s := range pool {
@@ -257,29 +257,29 @@ func TestWireEqualsExecutor(t *testing.T) {
 				found = append(found, s.Name)
 			}
 			if d, p := v.Reach(s.Name); d != direct || p != nested {
-				t.Fatalf("schedule %d: %s in %s %+v: Reach says %v, %v, the table %v, %v", n, s.Name, mode, scope, d, p, direct, nested)
+				t.Fatalf("case %d: %s in %s %+v: Reach says %v, %v, the table %v, %v", n, s.Name, mode, scope, d, p, direct, nested)
 			}
 			c := tool.Call{Name: s.Name, Args: json.RawMessage(`{}`)}
 			e, refusal := v.Resolve(&c, false)
 			if (e != nil) != direct || (refusal == nil) != direct {
-				t.Fatalf("schedule %d: a model's %s in %s %+v: %+v", n, s.Name, mode, scope, refusal)
+				t.Fatalf("case %d: a model's %s in %s %+v: %+v", n, s.Name, mode, scope, refusal)
 			}
 			route := refusal != nil && strings.Contains(refusal.Text(), "tools."+tool.JSName(s.Name)+"(")
 			_, hasExec := v.Resolve(&tool.Call{Name: "exec", Args: c.Args}, false)
 			if want := !direct && nested && hasExec == nil; route != want {
-				t.Fatalf("schedule %d: the route to %s in %s %+v is told: %v", n, s.Name, mode, scope, route)
+				t.Fatalf("case %d: the route to %s in %s %+v is told: %v", n, s.Name, mode, scope, route)
 			}
 			if e, _ := v.Resolve(&c, true); (e != nil) != nested {
-				t.Fatalf("schedule %d: a program's %s in %s %+v: %v", n, s.Name, mode, scope, e != nil)
+				t.Fatalf("case %d: a program's %s in %s %+v: %v", n, s.Name, mode, scope, e != nil)
 			}
 			if e, _ := v.Bridge(&c); mode == tool.Direct && s.Name != "tool_call" && (e != nil) != (direct || bridge) {
-				t.Fatalf("schedule %d: %s through tool_call in %s %+v: %v", n, s.Name, mode, scope, e != nil)
+				t.Fatalf("case %d: %s through tool_call in %s %+v: %v", n, s.Name, mode, scope, e != nil)
 			}
 			if (v.Visible(s.Name) != nil) != (direct || nested || bridge) {
-				t.Fatalf("schedule %d: %s is visible", n, s.Name)
+				t.Fatalf("case %d: %s is visible", n, s.Name)
 			}
 			if v.Collapsed(s.Name, false) != (nested && !direct) || v.Collapsed(s.Name, true) {
-				t.Fatalf("schedule %d: %s collapses", n, s.Name)
+				t.Fatalf("case %d: %s collapses", n, s.Name)
 			}
 		}
 		slices.Sort(shown)
@@ -287,7 +287,7 @@ func TestWireEqualsExecutor(t *testing.T) {
 		slices.Sort(found)
 		for _, diff := range []string{cmp.Diff(shown, declared(v)), cmp.Diff(programs, bound(v)), cmp.Diff(found, searchable(v))} {
 			if diff != "" {
-				t.Fatalf("schedule %d: %s %+v: %s", n, mode, scope, diff)
+				t.Fatalf("case %d: %s %+v: %s", n, mode, scope, diff)
 			}
 		}
 	}
