@@ -52,6 +52,7 @@ type Session struct {
 	opt    Options
 	mode   tool.Mode
 	scope  tool.Scope
+	rules  *policy.Policy
 	shell  *shell.Runner
 	jobs   *shell.Jobs
 	rt     *sched.Runtime
@@ -91,11 +92,10 @@ func Open(o Options) (*Session, error) {
 	if err := s.register(roots); err != nil {
 		return nil, err
 	}
-	rules, err := s.policy(set, home, roots)
-	if err != nil {
+	if s.rules, err = s.policy(set, home, roots); err != nil {
 		return nil, err
 	}
-	so := sched.Options{Policy: rules, Observe: o.Observe, Approver: o.Approver, Spill: s.spill.keep}
+	so := sched.Options{Policy: s.rules, Observe: o.Observe, Approver: o.Approver, Spill: s.spill.keep}
 	if o.Program {
 		so.ModelChars = 16 << 20 // what a person's own program prints is not cut
 	}
@@ -148,7 +148,7 @@ func (s *Session) roots(project string) ([]string, error) {
 }
 
 func (s *Session) policy(set config.Settings, home string, roots []string) (*policy.Policy, error) {
-	o := policy.Options{Dir: s.opt.Dir, Roots: roots, Home: home, Readable: []string{s.spill.dir}}
+	o := policy.Options{Dir: s.opt.Dir, Roots: roots, Home: home, Readable: []string{s.spill.dir}, HidesDenied: true}
 	if s.opt.ApprovalMode != "" {
 		mode, err := policy.ParseMode(s.opt.ApprovalMode)
 		if err != nil {
@@ -182,7 +182,8 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
 func (s *Session) register(roots []string) error {
-	tools := builtin.All(builtin.Options{Dir: s.opt.Dir, Roots: roots})
+	hidden := func(path string) bool { return s.rules.Hidden(path) } // the rules come after the tools that they name
+	tools := builtin.All(builtin.Options{Dir: s.opt.Dir, Roots: roots, Hidden: hidden})
 	tools = append(tools, builtin.Shell(builtin.ShellOptions{Dir: s.opt.Dir, Runner: s.shell, Jobs: s.jobs, Spill: s.spill.stream})...)
 	if s.mode != tool.Direct { // S0-039 to S0-041
 		s.exec = codemode.NewExec(codemode.Options{Runner: s.runner, Jobs: func(callID string) []string { return builtin.RunningJobs(s.jobs, callID) }})

@@ -50,7 +50,7 @@ func cited(t *testing.T, pattern string) map[string][]string {
 	return found
 }
 
-var ranges = regexp.MustCompile(`\b(S[0-3])-(\d{3}) to (?:S[0-3])-(\d{3})\b`)
+var ranges = regexp.MustCompile(`\b(S[0-3])-(\d{3}) to\s+(?://\s+)?(?:S[0-3])-(\d{3})\b`)
 
 // spellOut writes each id of a range: S0-058 to S0-060.
 func spellOut(text string) string {

@@ -105,7 +105,7 @@ func TestEditRefuses(t *testing.T) {
 	s.ok("edit", obj{"file_path": "deep/er/new", "old_string": "hello", "new_string": "bye"}) // its own text is known
 }
 
-// What was not read, or is not what was read, is not changed.
+// What was not read, or is not what was read, is not changed. S2-092
 func TestStale(t *testing.T) { // BUG-ED-13
 	s := newSession(t)
 	s.write("f", "one\nalpha beta gamma\nthree\n")

@@ -29,6 +29,9 @@ func describe(t *testing.T, s tool.Scope, o codemode.Options, tools ...tool.Tool
 // S0-082 S0-083 S0-084 S0-085 S0-086 S0-087 S0-088 S0-089 S0-090 S0-091 S0-092 S0-093 S0-094 S1-084
 func TestDescriptionSaysWhatThereIs(t *testing.T) {
 	text := describe(t, tool.Scope{}, codemode.Options{}, echo("get-it"))
+	if in := string(codemode.NewExec(codemode.Options{}).Spec().Input); !json.Valid([]byte(in)) || !strings.Contains(in, `"required":["source"]`) {
+		t.Errorf("exec is no structured function: %s", in) // S0-030
+	}
 	for _, want := range []string{
 		"fresh sandbox", "top-level await", "await tools.NAME(args)", "ToolCallError", "ALL_TOOLS", "jsName",
 		"text(value)", "image(value)", "audio(value)", "exit()",

@@ -124,6 +124,7 @@ func (w *world) want(source, output string) {
 }
 
 // A program calls tools, and gets what it needs to know of each result.
+// BUG-CM-13
 // S0-008 S0-101 S0-102 S0-103 S0-104 S0-105 S0-106 S0-235 S0-239 S3-002
 func TestNestedResult(t *testing.T) {
 	media := &fake{spec: tool.Spec{Name: "shot"}, run: func(context.Context, *tool.Invocation) (tool.Result, error) {
@@ -184,7 +185,7 @@ func (h hook) After(_ context.Context, r *sched.Request, res *tool.Result) error
 
 // A nested call passes every stage that a direct one does, under its true name.
 // S0-009 S0-010 S0-011 S0-012 S0-013 S0-162 S0-163 S0-164 S0-165 S0-166 S0-168 S0-170 S0-180
-// S0-250 S0-251 S0-252 S0-253 S0-256 S0-257 S1-093 S1-094 S1-095 S1-096
+// S0-117 S0-250 S0-251 S0-252 S0-253 S0-256 S0-257 S1-093 S1-094 S1-095 S1-096
 func TestNestedCallPassesEveryStage(t *testing.T) {
 	w := newWorld(t, echo("get"))
 	var seen []string
@@ -321,7 +322,7 @@ func TestCancel(t *testing.T) {
 }
 
 // Calls that nobody awaits are cancelled when the program settles.
-// S0-147 S0-248
+// S0-025 S0-147 S0-248
 func TestUnawaited(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan struct{})
 	slow, seen := echo("slow"), echo("seen")
@@ -406,7 +407,7 @@ func (b brokenRunner) Run(context.Context, sandbox.Program, sandbox.Host) (sandb
 	return sandbox.Usage{}, b.err
 }
 
-// A failure of the sandbox is an error of exec. S0-220 S0-221 S0-222 S0-223 S0-224 BUG-CM-08
+// A failure of the sandbox is an error of exec, whatever the engine is (S2-051). S0-220 S0-221 S0-222 S0-223 S0-224 BUG-CM-08
 func TestSandboxFailure(t *testing.T) {
 	for _, kind := range []sandbox.Kind{sandbox.KindStartup, sandbox.KindProtocol, sandbox.KindTimeout, sandbox.KindMemory, sandbox.KindTeardown, sandbox.KindCrash} {
 		w := newWorld(t)

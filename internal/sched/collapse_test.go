@@ -47,6 +47,7 @@ func collapseRig(t *testing.T, m tool.Mode) *rig {
 }
 
 // Every row of the table of collapse cases, through the executor.
+// S0-160 S0-161 S2-009 S2-033 S2-034 S2-075
 // S2-001 S2-003 S2-004 S2-005 S2-006 S2-007 S2-008 S2-010 to S2-017 S2-020 to
 // S2-027 S2-029 S2-032 S2-035 S2-036 S2-043 to S2-050 S2-056 S2-058 to S2-067 S2-078 S2-089
 // S2-090 S2-095 S0-215 S0-216 S0-217 S0-218 S0-249 S0-020

@@ -113,7 +113,7 @@ func TestStages(t *testing.T) {
 				w.spec.Description = "does something else now"
 				r.add(w)
 				return sched.Answer{Allow: true}, nil
-			}
+			} // BUG-CM-25
 		}, want: outcome{tool.Failed, "STALE_TOOL", "the definition of work changed while the call was waiting, so it was not run; look at the tool again and repeat the call", upTo("guard", "finalizer", "result")}},
 		{name: "the same definition registered again", prepare: func(r *rig) {
 			r.rule = ask

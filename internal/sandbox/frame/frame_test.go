@@ -12,6 +12,7 @@ import (
 
 func bounds() Bounds { return Bounds{Source: 100, Control: 200, Body: 300} }
 
+// S0-113
 func TestReadBack(t *testing.T) {
 	for _, f := range []Frame{
 		{Head: Head{Type: Started, Flags: 5, ID: 0x01020304}},

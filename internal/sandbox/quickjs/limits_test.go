@@ -124,6 +124,7 @@ func ifKindOnly(want *sandbox.Error) cmp.Option {
 
 // CPU time stops while the program waits for a tool, and is counted again
 // after. S0-135 S0-137 S0-138 S0-139 BUG-CM-05 BUG-CM-20 BUG-CM-21 BUG-SB-03
+// BUG-CM-03
 func TestBudgetPauses(t *testing.T) {
 	r := newRunner(t, Options{})
 	h := newHost()
@@ -165,6 +166,7 @@ func TestStoppedChild(t *testing.T) {
 }
 
 // A child that is killed is one failed run; the next works. S0-155 BUG-CM-08
+// S0-110
 func TestKilledChild(t *testing.T) {
 	killAll := func() {
 		for _, pid := range sandboxtest.Children() {
@@ -230,6 +232,7 @@ func (k *killer) AllTools() []byte {
 }
 
 // Cancelling ends the child and every call at once. S0-145 S0-146 S0-148 S0-247 BUG-SB-10
+// BUG-SB-06
 func TestCancel(t *testing.T) {
 	r := newRunner(t, Options{})
 	cause := errors.New("the user pressed a key")

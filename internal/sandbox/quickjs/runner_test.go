@@ -157,7 +157,7 @@ try { await tools.deny() } catch (e) { text(e.code) }`, sandbox.Limits{})
 	}
 }
 
-// Layers that are off are reported, and refused when they are required. S0-152
+// Layers that are off are reported, and refused when they are required. S0-115 S0-152
 // S0-220
 func TestLayers(t *testing.T) {
 	if runtime.GOOS != "linux" {
