@@ -83,7 +83,7 @@ func (x *Exec) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, erro
 	err := x.runForgiving(ctx, args.Source, h, out)
 	h.replies.Wait() // nothing of this call outlives it
 	if err != nil && ctx.Err() != nil {
-		return x.cancelled(h), nil
+		return cancelled(h, out), nil
 	}
 	var fault *sandbox.Error
 	if err != nil && !errors.As(err, &fault) {
@@ -127,9 +127,18 @@ func (x *Exec) runForgiving(ctx context.Context, source string, h *host, out *Ou
 	return first
 }
 
-func (x *Exec) cancelled(h *host) tool.Result {
+// cancelled is the result of a program that was ended from outside. What it
+// printed until then is not lost.
+func cancelled(h *host, out *Outcome) tool.Result {
 	r := tool.Fail(tool.CodeAborted, "the program was cancelled")
-	r.Parts = append(h.parts(), r.Parts...)
+	r.Display = out
+	printed := h.parts()
+	out.Printed = len(printed)
+	if done := h.changed(); done != "" {
+		out.Notes = []string{"[Done before, and not undone: " + done + ".]"}
+		printed = append(printed, msg.TextPart(out.Notes[0]))
+	}
+	r.Parts = append(printed, r.Parts...)
 	return r
 }
 
@@ -154,7 +163,7 @@ func (x *Exec) result(h *host, out *Outcome) tool.Result {
 func (x *Exec) notes(h *host, out *Outcome) []string {
 	var notes []string
 	if done := h.changed(); done != "" && out.Err != nil {
-		notes = append(notes, "[Done before the error, and not undone: "+done+".]")
+		notes = append(notes, "[Done before, and not undone: "+done+".]")
 	}
 	if out.Err == nil && out.Printed == 0 {
 		notes = append(notes, "[The program finished and printed nothing. Print with text(value), or return a value.]")

@@ -442,7 +442,7 @@ func TestNotes(t *testing.T) {
 	w.exec.Jobs = func(id string) []string { return []string{id + ": job-1 sleep 5"} }
 	w.want(`await tools.get(); await tools.write(); await tools.write(); null.x`,
 		"error: exception: TypeError: cannot read property 'x' of null\nat line 1, column 62\nawait tools.get(); await tools.write(); await tools.write(); null.x\n"+
-			strings.Repeat(" ", 61)+"^\n[Done before the error, and not undone: write (2 times).]\n[Still running in the background: c: job-1 sleep 5.]")
+			strings.Repeat(" ", 61)+"^\n[Done before, and not undone: write (2 times).]\n[Still running in the background: c: job-1 sleep 5.]")
 }
 
 // Source that is no JavaScript as it stands. Nothing runs before it is understood.

@@ -1,0 +1,94 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Whatever ends the agent in the middle of a nested shell call, nothing of it
+// survives: not the command, not what left its session, not the interpreter.
+// S0-145 S0-146 S0-148 S0-247 BUG-CM-01 BUG-CX-01 BUG-CX-05 BUG-CX-08
+func TestSignals(t *testing.T) {
+	const program = `const job = await tools.run_shell_command({ command: "sleep 300", is_background: true });
+text("started");
+await tools.run_shell_command({ command: "sleep 300 & setsid sleep 300 & (setsid sh -c 'sleep 300 & exec sleep 300' &) ; nohup sleep 300 & touch ready; wait" });`
+	for _, tc := range []struct {
+		signal syscall.Signal
+		code   int
+	}{
+		{syscall.SIGINT, 130},
+		{syscall.SIGTERM, 130},
+		{syscall.SIGKILL, -1},
+	} {
+		t.Run(tc.signal.String(), func(t *testing.T) {
+			dir, mark := t.TempDir(), fmt.Sprintf("capstan-signal-%d-%d", os.Getpid(), tc.signal)
+			cmd := exec.Command(binary, "exec", "--approval-mode", "yolo", "-e", program)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "HOME="+dir, "MARK="+mark)
+			var out, errs bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &errs
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the command runs", func() bool {
+				_, err := os.Stat(filepath.Join(dir, "ready"))
+				return err == nil && len(sleeping(mark)) >= 6
+			})
+			if err := cmd.Process.Signal(tc.signal); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() { done <- cmd.Wait() }()
+			select {
+			case <-done:
+			case <-time.After(60 * time.Second):
+				cmd.Process.Kill()
+				t.Fatal("it did not end")
+			}
+			if code := cmd.ProcessState.ExitCode(); code != tc.code {
+				t.Errorf("exit code %d, want %d; stderr: %s", code, tc.code, errs.String())
+			}
+			until(t, "nothing is left", func() bool { return len(processes(mark, dir)) == 0 })
+			if tc.signal == syscall.SIGKILL {
+				return
+			}
+			if out.String() != "started\n" { // what was printed stays
+				t.Errorf("stdout %q", out.String())
+			}
+			if s := errs.String(); !strings.Contains(s, "error: interrupted") || !strings.Contains(s, "Ended with the run: job-1: sleep 300") {
+				t.Errorf("stderr %q", s)
+			}
+		})
+	}
+}
+
+func sleeping(mark string) []string {
+	var list []string
+	for _, p := range processes(mark, "/nowhere") {
+		if strings.Contains(p, "sleep 300") {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// until waits for a condition; how long it takes decides nothing.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 600 {
+		if ok() {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("%s: it never came to that", what)
+}
