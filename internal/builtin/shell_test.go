@@ -272,6 +272,11 @@ func TestJobTools(t *testing.T) {
 	if got := RunningJobs(s.jobs, "call_12"); got != nil { // its job has ended; call_1's is another's
 		t.Errorf("running below call_12: %q", got)
 	}
+	for _, other := range []string{"call_", "call_1/11", "call_1/1/1"} { // of which call_1/1 is no part
+		if got := RunningJobs(s.jobs, other); got != nil {
+			t.Errorf("running below %s: %q", other, got)
+		}
+	}
 
 	step("job_output", obj{"job_id": "job-1", "since": 1}, seen{tool.Success, "", "p\n[job-1: running for $TIME; since: 3 continues here]", `{"jobId":"job-1","running":true,"next":3}`})
 	step("job_output", obj{"job_id": "job-9"}, seen{tool.Failed, tool.CodeFailed, `job_output: no such job as "job-9" (running: job-1).`, ""})

@@ -52,6 +52,8 @@ func TestRun(t *testing.T) {
 			Result{Output: "a\n", Total: 2, ExitCode: -1, Signal: "SIGKILL", TimedOut: true}},
 		{"SIGTERM is a chance to clean up", Command{Line: "trap 'echo bye; exit 5' TERM; echo a; while :; do read -t 300 <> <(:); done", Timeout: 300 * time.Millisecond},
 			Result{Output: "a\nbye\n", Total: 6, ExitCode: 5, TimedOut: true}},
+		{"also one that is stopped", Command{Line: "trap 'echo bye; exit 5' TERM; echo a; kill -STOP $$; sleep 300", Timeout: 300 * time.Millisecond},
+			Result{Output: "a\nbye\n", Total: 6, ExitCode: 5, TimedOut: true}},
 	}
 	supervisors(t, func(t *testing.T, o Options) {
 		o.Term = 500 * time.Millisecond

@@ -24,8 +24,9 @@ import (
 const cookieName = "CAPSTAN_COMMAND"
 
 // keeperEnviron keeps the keeper from collecting garbage, for which it would
-// need threads that a fork bomb may have used up, until it holds 64 MiB.
-var keeperEnviron = []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=64MiB", "GOTRACEBACK=none"}
+// need threads that a fork bomb may have used up, until it holds 64 MiB, and
+// from reading the limits of its cgroup when it starts.
+var keeperEnviron = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0,updatemaxprocs=0", "GOGC=off", "GOMEMLIMIT=64MiB", "GOTRACEBACK=none"}
 
 // startLimit bounds the start of a keeper and its command.
 const startLimit = 30 * time.Second
