@@ -45,23 +45,25 @@ func TestAccessPaths(t *testing.T) { // BUG-PP-01 BUG-PP-03
 		s.link(s.path("ws"), "other")
 		s.f.dir = s.path("other") // the workspace itself is under a link
 		for p, want := range map[string]string{
-			"sub/f":              "ws/sub/f",
-			"./sub//f":           "ws/sub/f",
-			"sub/f/":             "ws/sub/f",
-			"rel/f":              "ws/sub/f",
-			"rel/../sub/f":       "ws/sub/f",
-			"outbox/x.txt":       outside + "/x.txt",
-			"outbox/a/b":         outside + "/a/b",
-			"outbox/../x":        filepath.Dir(outside) + "/x",
-			"dangling":           "ws/gone/x",
-			"new/file":           "ws/new/file",
-			"new/../sub/f":       "ws/sub/f",
-			"../ws/sub/f":        "ws/sub/f",
-			s.path("other/rel"):  "ws/sub",
-			s.path("ws/sub/f"):   "ws/sub/f",
-			"/../../" + outside:  outside,
-			"..":                 ".",
-			"sub/f/../../outbox": outside,
+			"sub/f":        "ws/sub/f",
+			"./sub//f":     "ws/sub/f",
+			"sub/f/":       "ws/sub/f",
+			"rel/f":        "ws/sub/f",
+			"rel/../sub/f": "ws/sub/f",
+			"outbox/x.txt": outside + "/x.txt",
+			"outbox/a/b":   outside + "/a/b",
+			"outbox/../x":  filepath.Dir(outside) + "/x",
+			// Where ws/sub/f exists, and no other link is on the way.
+			s.path("ws") + "/outbox/../sub/f": filepath.Dir(outside) + "/sub/f",
+			"dangling":                        "ws/gone/x",
+			"new/file":                        "ws/new/file",
+			"new/../sub/f":                    "ws/sub/f",
+			"../ws/sub/f":                     "ws/sub/f",
+			s.path("other/rel"):               "ws/sub",
+			s.path("ws/sub/f"):                "ws/sub/f",
+			"/../../" + outside:               outside,
+			"..":                              ".",
+			"sub/f/../../outbox":              outside,
 		} {
 			if !filepath.IsAbs(want) {
 				want = s.path(want)
