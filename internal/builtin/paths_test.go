@@ -145,15 +145,6 @@ func TestClaimsEnd(t *testing.T) {
 	}
 }
 
-// A read that would have to wait ends instead.
-func TestReadDoesNotWait(t *testing.T) {
-	if _, err := os.Stat("/proc/kmsg"); err != nil {
-		t.Skip("no /proc/kmsg")
-	}
-	s := newSession(t)
-	s.call("read_file", obj{"file_path": "/proc/kmsg"}) // it must only come back
-}
-
 // A working directory under a link is shown, and left by `..`, as the real one.
 func TestDirUnderLink(t *testing.T) { // BUG-PP-03
 	s := newSession(t)
