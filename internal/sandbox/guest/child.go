@@ -55,6 +55,7 @@ func main(args []string) {
 	// One processor is quicker to start, and a fixed number keeps the runtime
 	// from looking for a new one in files that it may not read.
 	runtime.GOMAXPROCS(1)
+	closeInherited()
 	c := &child{}
 	defer c.recover()
 	c.start(start)

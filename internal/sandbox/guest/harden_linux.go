@@ -12,6 +12,7 @@ import (
 const (
 	sysLandlockCreate   = 444
 	sysLandlockRestrict = 446
+	sysCloseRange       = 436
 	landlockVersion     = 1
 
 	prSetNoNewPrivs = 38
@@ -49,6 +50,18 @@ func harden(off frame.Layer) frame.Missing {
 		}
 	}
 	return missing
+}
+
+// closeInherited closes every file but the three pipes: what the parent may
+// have inherited itself without knowing, and what the runtime has opened to
+// watch the number of processors.
+func closeInherited() {
+	const first, last = 3, 1<<32 - 1
+	if _, _, e := syscall.RawSyscall(sysCloseRange, first, last, 0); e != 0 {
+		for fd := first; fd < 256; fd++ {
+			_ = syscall.Close(fd)
+		}
+	}
 }
 
 func noNewPrivs() syscall.Errno {
