@@ -35,7 +35,7 @@ const (
 
 // The frames that a child sends.
 const (
-	Started  Type = 16 // Flags: the Layer bits that are not in force; ID: protocol-independent build tag
+	Started  Type = 16 // Flags and ID: the layers that are not in force, see Missing
 	Calls    Type = 17 // ID: how many; A packed calls, see AppendCall
 	Output   Type = 18 // Flags: an output kind; A MIME type, B data
 	AskTools Type = 19 // no body; asks for the value of ALL_TOOLS

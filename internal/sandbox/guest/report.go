@@ -15,20 +15,22 @@ const (
 
 // finish sends the report and ends the process.
 func (c *child) finish(r frame.Report) {
+	r.Unsent = uint32(len(c.queue))
+	for _, q := range c.queue[:min(len(c.queue), frame.MaxUnsentNames)] {
+		name := c.vm.memory()[uint32(q.name):]
+		r.UnsentNames = append(r.UnsentNames, string(name[:min(q.nameN, maxName)]))
+	}
 	c.out.mu.Lock()
 	c.finishLocked(r)
 }
 
+// finishLocked is finish for a caller that holds the output. The watch calls
+// it beside a running interpreter, so it looks at numbers only.
 func (c *child) finishLocked(r frame.Report) {
 	r.Printed = c.items > 0
 	r.CPU = uint64(max(cpuTime()-c.began, 0))
 	if c.vm != nil {
 		r.Peak = uint64(len(c.vm.memory()))
-	}
-	r.Unsent = uint32(len(c.queue))
-	for _, q := range c.queue[:min(len(c.queue), frame.MaxUnsentNames)] {
-		mem := c.vm.memory()
-		r.UnsentNames = append(r.UnsentNames, string(mem[uint32(q.name):uint32(q.name)+uint32(min(q.nameN, maxName))]))
 	}
 	body := r.Append(nil)
 	c.out.add(frame.Head{Type: frame.Done, A: uint32(len(body))}.Append(nil))

@@ -147,7 +147,7 @@ func TestBudgetPauses(t *testing.T) {
 	}
 }
 
-// The parent's watchdog ends a child that is stopped. S0-134 S0-136
+// The parent's watchdog ends a child that is stopped. S0-134 S0-136 BUG-CM-03
 func TestStoppedChild(t *testing.T) {
 	r := newRunner(t, Options{})
 	h := newHost()

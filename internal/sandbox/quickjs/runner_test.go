@@ -3,6 +3,7 @@ package quickjs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -154,6 +155,37 @@ try { await tools.deny() } catch (e) { text(e.code) }`, sandbox.Limits{})
 		if d := cmp.Diff(want, h.out); err != nil || d != "" {
 			t.Errorf("after %s\nRun: %v (-want +got):\n%s", tamper, err, d)
 		}
+	}
+}
+
+// Names cross as data, whatever they say. BUG-CM-16
+func TestHostileNames(t *testing.T) {
+	names := []string{"__proto__", "a b", "x\"]=1;text('pwned');//", "\u2028", "\xff"}
+	h := newHost()
+	_, err := newRunner(t, Options{}).Run(t.Context(), sandbox.Program{Names: names,
+		Source: `text(Object.keys(tools)); text('__proto__' in tools, typeof tools.__proto__)`}, h)
+	want := []string{`["__proto__","a b","x\"]=1;text('pwned');//","` + "\u2028\",\"\uFFFD" + `"]`, "true function"}
+	if d := cmp.Diff(want, h.out); err != nil || d != "" {
+		t.Errorf("Run: %v (-want +got):\n%s", err, d)
+	}
+}
+
+// One Runner runs many programs at once.
+func TestConcurrentRuns(t *testing.T) {
+	r := newRunner(t, Options{Spares: 2})
+	for i := range 8 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			h := newHost()
+			_, err := run(t, r, h, fmt.Sprintf(`for (let i = 0; i < 20; i++) text((await tools.echo({n: %d, i})).output)`, i), sandbox.Limits{})
+			var want []string
+			for k := range 20 {
+				want = append(want, fmt.Sprintf(`{"n":%d,"i":%d}`, i, k))
+			}
+			if d := cmp.Diff(want, h.out); err != nil || d != "" {
+				t.Errorf("Run: %v (-want +got):\n%s", err, d)
+			}
+		})
 	}
 }
 
