@@ -130,9 +130,9 @@ func ifKindOnly(want *sandbox.Error) cmp.Option {
 func TestBudgetPauses(t *testing.T) {
 	r := newRunner(t, Options{})
 	h := newHost()
-	budget := 200 * time.Millisecond
+	budget := 100 * time.Millisecond
 	h.tools["slow"] = func(_ context.Context, c sandbox.Call) sandbox.Reply {
-		time.Sleep(3 * budget) // wall time: longer than CPU time and watchdog allow
+		time.Sleep(6 * budget) // wall time: longer than CPU time and watchdog allow
 		return succeed(c, "done")
 	}
 	u, err := run(t, r, h, `text((await tools.slow({})).output); text((await tools.slow({})).output)`,
