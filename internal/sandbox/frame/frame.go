@@ -8,12 +8,13 @@
 // the two ends, and it knows nothing of tools.
 //
 // The child links this package before the rest of the program is initialised,
-// so it imports encoding/binary and io only.
+// so it imports io and package bin only.
 package frame
 
 import (
-	"encoding/binary"
 	"io"
+
+	"capstan/internal/sandbox/bin"
 )
 
 // Version is the protocol version; both ends refuse any other.
@@ -69,11 +70,11 @@ type Head struct {
 // Append adds the encoded head to dst.
 func (h Head) Append(dst []byte) []byte {
 	dst = append(dst, Version, byte(h.Type))
-	dst = binary.LittleEndian.AppendUint16(dst, h.Flags)
-	dst = binary.LittleEndian.AppendUint32(dst, h.ID)
-	dst = binary.LittleEndian.AppendUint32(dst, h.A)
-	dst = binary.LittleEndian.AppendUint32(dst, h.B)
-	return binary.LittleEndian.AppendUint32(dst, h.C)
+	dst = bin.LittleEndian.AppendUint16(dst, h.Flags)
+	dst = bin.LittleEndian.AppendUint32(dst, h.ID)
+	dst = bin.LittleEndian.AppendUint32(dst, h.A)
+	dst = bin.LittleEndian.AppendUint32(dst, h.B)
+	return bin.LittleEndian.AppendUint32(dst, h.C)
 }
 
 // ParseHead decodes the first HeadSize bytes of b. It checks the version, not
@@ -87,11 +88,11 @@ func ParseHead(b []byte) (Head, error) {
 	}
 	return Head{
 		Type:  Type(b[1]),
-		Flags: binary.LittleEndian.Uint16(b[2:]),
-		ID:    binary.LittleEndian.Uint32(b[4:]),
-		A:     binary.LittleEndian.Uint32(b[8:]),
-		B:     binary.LittleEndian.Uint32(b[12:]),
-		C:     binary.LittleEndian.Uint32(b[16:]),
+		Flags: bin.LittleEndian.Uint16(b[2:]),
+		ID:    bin.LittleEndian.Uint32(b[4:]),
+		A:     bin.LittleEndian.Uint32(b[8:]),
+		B:     bin.LittleEndian.Uint32(b[12:]),
+		C:     bin.LittleEndian.Uint32(b[16:]),
 	}, nil
 }
 
@@ -196,9 +197,9 @@ const callHead = 12
 // AppendCallHead packs what precedes a call's name and arguments, which the
 // caller adds.
 func AppendCallHead(dst []byte, id uint32, name, args int) []byte {
-	dst = binary.LittleEndian.AppendUint32(dst, id)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(name))
-	return binary.LittleEndian.AppendUint32(dst, uint32(args))
+	dst = bin.LittleEndian.AppendUint32(dst, id)
+	dst = bin.LittleEndian.AppendUint32(dst, uint32(name))
+	return bin.LittleEndian.AppendUint32(dst, uint32(args))
 }
 
 // AppendCall packs a call onto the body of a Calls frame.
@@ -222,9 +223,9 @@ func ParseCalls(b []byte, n, limit uint32) ([]Call, error) {
 		if len(b) < callHead {
 			return nil, Error("a batch of calls is cut short")
 		}
-		id := binary.LittleEndian.Uint32(b)
-		name := uint64(binary.LittleEndian.Uint32(b[4:]))
-		args := uint64(binary.LittleEndian.Uint32(b[8:]))
+		id := bin.LittleEndian.Uint32(b)
+		name := uint64(bin.LittleEndian.Uint32(b[4:]))
+		args := uint64(bin.LittleEndian.Uint32(b[8:]))
 		b = b[callHead:]
 		if name+args > uint64(len(b)) {
 			return nil, Error("a batch of calls is cut short")

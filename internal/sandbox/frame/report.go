@@ -1,6 +1,6 @@
 package frame
 
-import "encoding/binary"
+import "capstan/internal/sandbox/bin"
 
 // Settings are the limits and the seed of one program, as they cross to the
 // child. Sizes are bytes, CPU nanoseconds.
@@ -29,7 +29,7 @@ func (s *Settings) fields() [settingsFields]*uint64 {
 // Append adds the encoded settings to dst.
 func (s Settings) Append(dst []byte) []byte {
 	for _, f := range s.fields() {
-		dst = binary.LittleEndian.AppendUint64(dst, *f)
+		dst = bin.LittleEndian.AppendUint64(dst, *f)
 	}
 	return dst
 }
@@ -41,7 +41,7 @@ func ParseSettings(b []byte) (Settings, error) {
 	}
 	var s Settings
 	for i, f := range s.fields() {
-		*f = binary.LittleEndian.Uint64(b[8*i:])
+		*f = bin.LittleEndian.Uint64(b[8*i:])
 	}
 	return s, nil
 }
@@ -92,10 +92,10 @@ func (r Report) Append(dst []byte) []byte {
 	}
 	dst = append(dst, r.Kind, printed)
 	for _, n := range [...]uint32{r.Line, r.Column, r.Unsent} {
-		dst = binary.LittleEndian.AppendUint32(dst, n)
+		dst = bin.LittleEndian.AppendUint32(dst, n)
 	}
 	for _, n := range [...]uint64{r.CPU, r.Peak} {
-		dst = binary.LittleEndian.AppendUint64(dst, n)
+		dst = bin.LittleEndian.AppendUint64(dst, n)
 	}
 	for _, s := range r.strings() {
 		dst = appendString(dst, *s)
@@ -118,11 +118,11 @@ func ParseReport(b []byte) (Report, error) {
 	if r.Kind >= kinds || b[1] > 1 {
 		return Report{}, Error("a report has an unknown kind")
 	}
-	r.Line = binary.LittleEndian.Uint32(b[2:])
-	r.Column = binary.LittleEndian.Uint32(b[6:])
-	r.Unsent = binary.LittleEndian.Uint32(b[10:])
-	r.CPU = binary.LittleEndian.Uint64(b[14:])
-	r.Peak = binary.LittleEndian.Uint64(b[22:])
+	r.Line = bin.LittleEndian.Uint32(b[2:])
+	r.Column = bin.LittleEndian.Uint32(b[6:])
+	r.Unsent = bin.LittleEndian.Uint32(b[10:])
+	r.CPU = bin.LittleEndian.Uint64(b[14:])
+	r.Peak = bin.LittleEndian.Uint64(b[22:])
 	b = b[fixed:]
 	var ok bool
 	for _, s := range r.strings() {
@@ -151,7 +151,7 @@ func ParseReport(b []byte) (Report, error) {
 }
 
 func appendString(dst []byte, s string) []byte {
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(s)))
+	dst = bin.LittleEndian.AppendUint32(dst, uint32(len(s)))
 	return append(dst, s...)
 }
 
@@ -159,7 +159,7 @@ func cutString(b []byte) (string, []byte, bool) {
 	if len(b) < 4 {
 		return "", nil, false
 	}
-	n := binary.LittleEndian.Uint32(b)
+	n := bin.LittleEndian.Uint32(b)
 	if b = b[4:]; uint64(n) > uint64(len(b)) {
 		return "", nil, false
 	}

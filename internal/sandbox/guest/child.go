@@ -1,11 +1,11 @@
 package guest
 
 import (
-	"encoding/binary"
 	"runtime"
 	"sync/atomic"
 	"time"
 
+	"capstan/internal/sandbox/bin"
 	"capstan/internal/sandbox/frame"
 )
 
@@ -123,7 +123,7 @@ func (c *child) execute() {
 	c.in.bounds = frame.Bounds{Source: uint32(s.Source), Control: uint32(s.Control), Body: uint32(s.Body)}
 	c.vm.Xqjs_set_memory_limit(int32(s.Memory))
 	c.vm.Xqjs_set_max_stack_size(int32(s.Stack))
-	binary.LittleEndian.PutUint64(c.vm.memory()[uint32(c.vm.Random):], s.Seed)
+	bin.LittleEndian.PutUint64(c.vm.memory()[uint32(c.vm.Random):], s.Seed)
 	c.began = cpuTime()
 	go c.watch()
 }

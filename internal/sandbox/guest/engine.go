@@ -1,9 +1,9 @@
 package guest
 
 import (
-	"encoding/binary"
 	"time"
 
+	"capstan/internal/sandbox/bin"
 	"capstan/internal/sandbox/guest/qjswasm"
 )
 
@@ -78,7 +78,7 @@ func (i *imports) Xhost_interrupt() int32 {
 func (i *imports) Xhost_call(_, _, _, argc, argv int32) int32 { return i.call(argc, argv) }
 
 func (i *imports) Xclock_time_get(_ int32, _ int64, p int32) int32 {
-	binary.LittleEndian.PutUint64(i.mem()[uint32(p):], uint64(i.now().UnixNano()))
+	bin.LittleEndian.PutUint64(i.mem()[uint32(p):], uint64(i.now().UnixNano()))
 	return 0
 }
 

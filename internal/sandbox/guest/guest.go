@@ -7,8 +7,8 @@
 // quickjs; nothing here knows a tool, a setting or a name.
 //
 // To come first in the order of initialisation, and cheaply, it imports
-// encoding/binary, runtime, sync, syscall, time, unsafe and embed, and of ours
-// the wire format and the translated engine only. JSON is parsed by the guest's own
+// runtime, sync, syscall, time, unsafe and embed, and of ours package bin, the
+// wire format and the translated engine only. JSON is parsed by the guest's own
 // prelude, never in Go.
 package guest
 

@@ -2,8 +2,8 @@ package guest
 
 import (
 	_ "embed"
-	"encoding/binary"
 
+	"capstan/internal/sandbox/bin"
 	"capstan/internal/sandbox/guest/qjswasm"
 )
 
@@ -29,7 +29,7 @@ func restore(imp *imports, mem []byte) *vm {
 	imp.mem = e.memory
 	v := &vm{engine: e}
 	s := []byte(nil)
-	u32 := func(at int) uint32 { s = append(s[:0], snapshot[at:at+4]...); return binary.LittleEndian.Uint32(s) }
+	u32 := func(at int) uint32 { s = append(s[:0], snapshot[at:at+4]...); return bin.LittleEndian.Uint32(s) }
 	at := 0
 	for _, h := range v.all() {
 		*h = int32(u32(at))

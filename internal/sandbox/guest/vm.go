@@ -1,6 +1,6 @@
 package guest
 
-import "encoding/binary"
+import "capstan/internal/sandbox/bin"
 
 // Operations of the host function; the prelude has the same numbers.
 const (
@@ -92,22 +92,22 @@ func (v *vm) put(s string) (int32, error) {
 }
 
 func (v *vm) load32(p int32) int32 {
-	return int32(binary.LittleEndian.Uint32(v.memory()[uint32(p):]))
+	return int32(bin.LittleEndian.Uint32(v.memory()[uint32(p):]))
 }
 
 func (v *vm) store32(p, x int32) {
-	binary.LittleEndian.PutUint32(v.memory()[uint32(p):], uint32(x))
+	bin.LittleEndian.PutUint32(v.memory()[uint32(p):], uint32(x))
 }
 
 // raw is the JSValue in the cell h.
 func (v *vm) raw(h int32) int64 {
-	return int64(binary.LittleEndian.Uint64(v.memory()[uint32(h):]))
+	return int64(bin.LittleEndian.Uint64(v.memory()[uint32(h):]))
 }
 
 // cell makes a handle of a JSValue that the caller owns.
 func (v *vm) cell(x int64) (int32, error) {
 	if h := v.Xqjs_new_number(0); h != 0 {
-		binary.LittleEndian.PutUint64(v.memory()[uint32(h):], uint64(x))
+		bin.LittleEndian.PutUint64(v.memory()[uint32(h):], uint64(x))
 		return h, nil
 	}
 	return 0, errNoMemory{}

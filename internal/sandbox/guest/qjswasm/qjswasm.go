@@ -4,7 +4,6 @@ package qjswasm
 
 import (
 	_ "embed"
-	"encoding/binary"
 	"math"
 	"math/bits"
 	"runtime"
