@@ -12,7 +12,7 @@ import (
 // module is the path that our packages begin with. It sorts before every
 // dependency's, which the early init of the sandbox child and of the keeper
 // needs.
-const module = "capstan"
+const module = "capstan" // the module's path
 
 // allowed is the whole architecture: a package may import only those listed
 // for it (docs/ARCHITECTURE.md says why).
