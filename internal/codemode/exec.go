@@ -16,6 +16,7 @@ import (
 	"capstan/internal/msg"
 	"capstan/internal/sandbox"
 	"capstan/internal/tool"
+	"capstan/internal/typescript"
 )
 
 // Options configure Exec.
@@ -94,37 +95,60 @@ func (x *Exec) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, erro
 	return x.result(h, out), nil
 }
 
-// runForgiving runs the source. What does not parse as JavaScript, and so has
-// not run, is tried again without its types.
+// runForgiving runs the source. A Markdown fence around it is taken away at
+// once: as JavaScript it parses, as template literals that are called. What does
+// not parse as JavaScript, and so has not run, is tried again without its types.
 func (x *Exec) runForgiving(ctx context.Context, source string, h *host, out *Outcome) error {
 	out.Source = source
 	limits := x.opt.Limits.WithDefaults()
 	if len(source) > limits.Source { // S0-141: before any reading of it could make it shorter
 		return &sandbox.Error{Kind: sandbox.KindSyntax, Name: "SyntaxError", Message: fmt.Sprintf("the program has %d bytes; at most %d are allowed", len(source), limits.Source)}
 	}
-	var first *sandbox.Error
-	for _, read := range readings(source) {
-		p, ok := read()
-		if !ok {
-			continue
-		}
-		usage, err := x.opt.Runner.Run(ctx, sandbox.Program{Source: p.source, Names: h.names(), Limits: limits}, h)
-		out.Usage = usage
-		fault, ok := errors.AsType[*sandbox.Error](err)
-		if !ok {
+	source, _ = unfence(source)
+	run := func(source string) (fault *sandbox.Error, err error) {
+		out.Usage, err = x.opt.Runner.Run(ctx, sandbox.Program{Source: source, Names: h.names(), Limits: limits}, h)
+		errors.As(err, &fault)
+		return fault, err
+	}
+	var plain *sandbox.Error
+	if !needsTypes(source) {
+		fault, err := run(source)
+		if fault == nil || fault.Kind != sandbox.KindSyntax {
 			return err
 		}
-		p.restore(fault)
-		if fault.Kind != sandbox.KindSyntax {
-			return fault
-		}
-		if first == nil {
-			first = fault
-		}
+		plain = fault
 	}
-	bare, _ := unfence(source)
-	explainSyntax(bare, first)
-	return first
+	read, err := typescript.Parse(ctx, source)
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case err != nil || !read.OK:
+		return x.notUnderstood(source, plain, read, run)
+	}
+	fault, err := run(read.Code)
+	if fault != nil && fault.Line > 0 {
+		fault.Line, fault.Column = read.Position(fault.Line, fault.Column)
+	}
+	if fault != nil && fault.Kind == sandbox.KindSyntax && plain != nil {
+		return plain // what is left of it is no better: the author's own text is what counts
+	}
+	return err
+}
+
+// notUnderstood returns the syntax error of a source that is neither JavaScript
+// nor TypeScript, with what the parser knows about it.
+func (x *Exec) notUnderstood(source string, plain *sandbox.Error, read *typescript.Reading, run func(string) (*sandbox.Error, error)) error {
+	if plain == nil { // it has type arguments, or what looks like them
+		fault, err := run(source)
+		if fault == nil || fault.Kind != sandbox.KindSyntax {
+			return err
+		}
+		plain = fault
+	}
+	if read != nil && read.Fault.Text != "" {
+		plain.Message, plain.Line, plain.Column = read.Fault.Text, read.Fault.Line, read.Fault.Column
+	}
+	return plain
 }
 
 // cancelled is the result of a program that was ended from outside. What it

@@ -73,59 +73,6 @@ func TestTypeArguments(t *testing.T) {
 	}
 }
 
-// Positions of a program whose types were taken away are those of the program
-// as it was written.
-func TestStripTypesKeepsPositions(t *testing.T) {
-	source := `// a comment
-interface Row {
-  name: string;
-}
-
-const rows: Row[] = [{ name: "a" }];
-    text((rows as Row[])[0].name); fail(rows);`
-	r, ok := stripTypes(source)
-	if !ok {
-		t.Fatal("not understood")
-	}
-	if strings.Contains(r.source, "Row") {
-		t.Fatalf("types are left:\n%s", r.source)
-	}
-	for _, word := range []string{"text", "fail", `"a"`} {
-		line, column := position(r.source, word)
-		gotLine, gotColumn := r.position(line, column)
-		wantLine, wantColumn := position(source, word)
-		if gotLine != wantLine || gotColumn != wantColumn {
-			t.Errorf("%s is at %d:%d, mapped to %d:%d, want %d:%d", word, line, column, gotLine, gotColumn, wantLine, wantColumn)
-		}
-	}
-}
-
-func position(source, word string) (line, column int) {
-	i := strings.Index(source, word)
-	return strings.Count(source[:i], "\n") + 1, i - strings.LastIndexByte(source[:i], '\n')
-}
-
-func TestStripTypesRefuses(t *testing.T) {
-	for _, source := range []string{"const x: = 3", "let {", "interface X", "a b"} {
-		if r, ok := stripTypes(source); ok {
-			t.Errorf("%q was read as %q", source, r.source)
-		}
-	}
-}
-
-func FuzzStripTypes(f *testing.F) {
-	for _, s := range []string{"const a: number = 1", "enum E { A }", "} f(); async function g(){", "<T>(x: T) => x", "text`${1 as any}`", "\x00", "//\u2028x"} {
-		f.Add(s, 1, 1)
-	}
-	f.Fuzz(func(t *testing.T, s string, line, column int) {
-		if r, ok := stripTypes(s); ok {
-			if l, c := r.position(line, column); l < 0 || c < 0 {
-				t.Fatalf("position %d:%d of %q is %d:%d", line, column, s, l, c)
-			}
-		}
-	})
-}
-
 func TestErrorText(t *testing.T) {
 	long := "const r = [" + strings.Repeat("1, ", 100) + "2]; r.x.y"
 	for _, tc := range []struct {
@@ -149,31 +96,6 @@ func TestErrorText(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, ErrorText(&tc.err, tc.source)); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestExplainSyntax(t *testing.T) {
-	type at struct {
-		Line, Column int
-		Message      string
-	}
-	for _, tc := range []struct {
-		name, source string
-		want         at
-	}{
-		{"what was expected", "text(1", at{1, 7, `expected ")" but found the end of the program`}},
-		{"a later line", "const a = 1;\nconst b = ];", at{2, 11, `unexpected "]"`}},
-		{"return and await are fine", "if (await 1) return 2;\n)", at{2, 1, `unexpected ")"`}},
-		{"in typed source, the error and not the type", "const a: number = 1;\nconst b: = 2;", at{2, 10, `unexpected "="`}},
-		{"closing the wrapper", "}); throw 1; (async()=>{", at{1, 1, `unexpected "}"`}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			e := &sandbox.Error{Kind: sandbox.KindSyntax, Message: "?"}
-			explainSyntax(tc.source, e)
-			if diff := cmp.Diff(tc.want, at{e.Line, e.Column, e.Message}); diff != "" {
 				t.Error(diff)
 			}
 		})

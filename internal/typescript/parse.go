@@ -1,12 +1,10 @@
-package codemode
+package typescript
 
 import (
 	"encoding/json"
 	"sort"
 	"strings"
 	"unicode/utf8"
-
-	"capstan/internal/sandbox"
 
 	"github.com/evanw/esbuild/pkg/api"
 )
@@ -37,62 +35,43 @@ func parse(code string, loader api.Loader) api.TransformResult {
 	})
 }
 
-// stripTypes reads a source as TypeScript. The result is compiled again before
-// any of it runs, so this need not be trusted.
-func stripTypes(source string) (reading, bool) {
+// strip takes the types away.
+func strip(source string) (code string, mappings sourceMap, ok bool) {
 	res := parse(wrapperOpen+"\n"+source+"\n"+wrapperClose, api.LoaderTS)
-	code := string(res.Code)
-	body, ok := strings.CutPrefix(code, wrapperOpen+"\n")
+	code, ok = strings.CutPrefix(string(res.Code), wrapperOpen+"\n")
 	if len(res.Errors) > 0 || !ok {
-		return reading{}, false
+		return "", nil, false
 	}
-	body, ok = strings.CutSuffix(strings.TrimRight(body, "\n"), wrapperClose)
-	if !ok {
-		return reading{}, false
-	}
-	m := parseSourceMap(res.Map)
-	return reading{source: body, position: func(line, column int) (int, int) {
-		l, c := m.original(line, column-1) // our first line is gone, theirs counts from 0
-		return l, c + 1                    // the wrapper's first line stands in front of the author's
-	}}, true
+	code, ok = strings.CutSuffix(strings.TrimRight(code, "\n"), wrapperClose)
+	return code, parseSourceMap(res.Map), ok
 }
 
-// explainSyntax replaces the engine's account of a syntax error, when another
-// parser can say more exactly what it expected and where. Of the accounts as
-// JavaScript and as TypeScript, the one that got further understood the author
-// better.
-func explainSyntax(source string, e *sandbox.Error) {
-	best := syntaxFault(source, api.LoaderJS)
-	if typed := syntaxFault(source, api.LoaderTS); typed.after(best) {
+// explain looks for the syntax error. Of the accounts as JavaScript and as
+// TypeScript, the one that got further understood the author better.
+func explain(source string) Fault {
+	best := firstFault(source, api.LoaderJS)
+	if typed := firstFault(source, api.LoaderTS); typed.after(best) {
 		best = typed
 	}
-	if best.text != "" {
-		e.Message, e.Line, e.Column = best.text, best.line, best.column
-	}
+	return best
 }
 
-// fault is a syntax error at the author's own position, 1-based.
-type fault struct {
-	line, column int
-	text         string
+func (f Fault) after(o Fault) bool {
+	return f.Line > o.Line || f.Line == o.Line && f.Column > o.Column
 }
 
-func (f fault) after(o fault) bool {
-	return f.line > o.line || f.line == o.line && f.column > o.column
-}
-
-func syntaxFault(source string, loader api.Loader) fault {
+func firstFault(source string, loader api.Loader) Fault {
 	for _, m := range parse(source, loader).Errors { // not wrapped, so that it cannot close a wrapper
 		if m.Location == nil || strings.HasPrefix(m.Text, "Top-level return") {
 			continue // the body of a function may return
 		}
-		return fault{
-			line:   m.Location.Line,
-			column: utf8.RuneCountInString(m.Location.LineText[:min(m.Location.Column, len(m.Location.LineText))]) + 1,
-			text:   endOfFile.Replace(strings.ToLower(m.Text[:1]) + m.Text[1:]),
+		return Fault{
+			Line:   m.Location.Line,
+			Column: utf8.RuneCountInString(m.Location.LineText[:min(m.Location.Column, len(m.Location.LineText))]) + 1,
+			Text:   endOfFile.Replace(strings.ToLower(m.Text[:1]) + m.Text[1:]),
 		}
 	}
-	return fault{}
+	return Fault{}
 }
 
 var endOfFile = strings.NewReplacer("found end of file", "found the end of the program", "end of file", "end of the program")
@@ -100,9 +79,9 @@ var endOfFile = strings.NewReplacer("found end of file", "found the end of the p
 // sourceMap holds the segments of a source map, version 3, by generated line.
 type sourceMap [][]segment
 
-// segment says where the text that begins at a generated column comes from.
-// All are 0-based.
-type segment struct{ column, line, original int }
+// segment says where the text that begins at a generated column comes from:
+// generated column, line, column. All are 0-based.
+type segment [3]int
 
 func parseSourceMap(raw []byte) sourceMap {
 	var file struct{ Mappings string }
@@ -138,9 +117,9 @@ func (m sourceMap) original(line, column int) (int, int) {
 			continue
 		}
 		row := m[line]
-		i := sort.Search(len(row), func(i int) bool { return row[i].column > column })
+		i := sort.Search(len(row), func(i int) bool { return row[i][0] > column })
 		s := row[max(i-1, 0)]
-		return s.line, s.original
+		return s[1], s[2]
 	}
 	return 0, 0
 }

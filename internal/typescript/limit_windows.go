@@ -1,0 +1,3 @@
+package typescript
+
+func limit() {}
