@@ -8,10 +8,13 @@ import (
 	"io"
 	"os"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"capstan/internal/app"
+	"capstan/internal/sandbox"
+	"capstan/internal/tool"
 	"capstan/internal/ui/terminal"
 )
 
@@ -40,7 +43,11 @@ because nobody could be asked and the program did not catch it, 130 interrupted.
   capstan exec --approval-mode auto-edit fix.js`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			source, err := f.read(cmd, args)
+			var source string
+			err := giveWay(cmd.Context(), func() (err error) {
+				source, err = f.read(cmd, args)
+				return err
+			})
 			if err != nil {
 				return err
 			}
@@ -81,14 +88,19 @@ func (f *execFlags) read(cmd *cobra.Command, args []string) (string, error) {
 		}
 		in = file
 	}
-	src, err := io.ReadAll(io.LimitReader(in, maxSource))
-	if err != nil {
+	src, err := io.ReadAll(io.LimitReader(in, maxSource+1))
+	switch {
+	case err != nil:
 		return "", usage("reading the program: %w", err)
+	case len(src) > maxSource:
+		return "", usage("reading the program: it is longer than %d bytes; a program has at most %d", maxSource, sandbox.DefaultLimits().Source)
+	case !utf8.Valid(src):
+		return "", usage("reading the program: it is not valid UTF-8")
 	}
 	return string(bytes.TrimPrefix(src, []byte("\ufeff"))), nil
 }
 
-func (f *execFlags) run(ctx context.Context, source string) (err error) {
+func (f *execFlags) run(signals context.Context, source string) (err error) {
 	if f.timeout < 0 {
 		return usage("--timeout %v: want a positive duration such as 30s", f.timeout)
 	}
@@ -97,9 +109,9 @@ func (f *execFlags) run(ctx context.Context, source string) (err error) {
 		return err
 	}
 	opt.Program = true
-	trace := &trace{}
+	trace := &trace{withArgs: f.trace}
 	opt.Observe = trace.observe
-	ctx, interrupt := context.WithCancelCause(ctx)
+	ctx, interrupt := context.WithCancelCause(signals)
 	defer interrupt(nil)
 	if t, err := terminal.Open(terminal.Options{Color: color(), Interrupt: func() { interrupt(terminal.ErrInterrupted) }}); err == nil {
 		defer t.Close()
@@ -111,7 +123,7 @@ func (f *execFlags) run(ctx context.Context, source string) (err error) {
 	}
 	defer s.Close()
 	for _, w := range s.Warnings {
-		fmt.Fprintf(os.Stderr, "capstan: warning: %s\n", w)
+		fmt.Fprintf(stderr, "capstan: warning: %s\n", w)
 	}
 	if f.timeout > 0 {
 		var cancel context.CancelFunc
@@ -119,15 +131,23 @@ func (f *execFlags) run(ctx context.Context, source string) (err error) {
 		defer cancel()
 	}
 	run := s.Exec(ctx, source)
+	interrupted := context.Cause(ctx) // what comes later does not undo a program that has finished
+	if run.Result.Status == tool.Success {
+		interrupted = nil
+	}
 	ended := s.EndJobs()
 	if f.trace {
-		trace.print(os.Stderr)
+		trace.print(stderr)
 	}
-	report := report{run: run, calls: trace.calls(), ended: ended, interrupted: context.Cause(ctx), timeout: f.timeout}
-	if f.json {
-		err = report.json(os.Stdout)
-	} else {
-		err = report.text(os.Stdout, os.Stderr, s.Keep)
+	report := report{run: run, calls: trace.calls(), ended: ended, interrupted: interrupted, timeout: f.timeout}
+	err = giveWay(signals, func() error {
+		if f.json {
+			return report.json(os.Stdout)
+		}
+		return report.text(os.Stdout, stderr, s.Keep)
+	})
+	if _, ok := errors.AsType[*exitError](err); ok {
+		return err
 	}
 	if err != nil {
 		return failed(fmt.Errorf("writing the output: %w", err))

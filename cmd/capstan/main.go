@@ -61,6 +61,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process, whatever it is doing
 	root := newRoot()
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -71,9 +72,9 @@ func run() int {
 		code = e.code
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintf(os.Stderr, "capstan: %s\n", text)
+		fmt.Fprintf(stderr, "capstan: %s\n", text)
 		if code == exitUsage {
-			fmt.Fprintln(os.Stderr, "Try 'capstan --help', or --help after a command.")
+			fmt.Fprintln(stderr, "Try 'capstan --help', or --help after a command.")
 		}
 	}
 	return code

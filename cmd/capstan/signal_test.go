@@ -92,3 +92,63 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 	t.Fatalf("%s: it never came to that", what)
 }
+
+// A signal also ends a run that waits for its program, or whose output nobody
+// reads.
+func TestSignalWhileBlocked(t *testing.T) {
+	for name, args := range map[string][]string{
+		"standard input": {"exec", "-"},
+		"output":         {"exec", "-e", `text("x".repeat(1 << 20)); await tools.list_directory({}); text("x".repeat(1 << 20))`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, hold, err := os.Pipe() // never closed, never written to
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			defer hold.Close()
+			reads, out, err := os.Pipe() // never read from
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer reads.Close()
+			defer out.Close()
+			dir := t.TempDir()
+			cmd := exec.Command(binary, args...)
+			cmd.Dir, cmd.Stdin, cmd.Stdout = dir, in, out
+			cmd.Env = append(os.Environ(), "HOME="+dir)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "it waits", func() bool { return blocked(cmd.Process.Pid) })
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() { done <- cmd.Wait() }()
+			select {
+			case <-done:
+			case <-time.After(60 * time.Second):
+				cmd.Process.Kill()
+				t.Fatal("it did not end")
+			}
+			if code := cmd.ProcessState.ExitCode(); code != 130 {
+				t.Errorf("exit code %d, want 130", code)
+			}
+		})
+	}
+}
+
+// blocked says whether a thread of the process waits in a pipe.
+func blocked(pid int) bool {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
+	for _, t := range tasks {
+		// read or write of descriptor 0 or 1, as "NUMBER 0xFD …"
+		data, _ := os.ReadFile(t)
+		f := strings.Fields(string(data))
+		if len(f) > 1 && (f[0] == fmt.Sprint(syscall.SYS_READ) && f[1] == "0x0" || f[0] == fmt.Sprint(syscall.SYS_WRITE) && f[1] == "0x1") {
+			return true
+		}
+	}
+	return false
+}

@@ -60,7 +60,7 @@ func (f *viewFlags) open(fallback tool.Mode) (*app.Session, *tool.View, error) {
 		return nil, nil, opening(err)
 	}
 	for _, w := range s.Warnings {
-		fmt.Fprintf(os.Stderr, "capstan: warning: %s\n", w)
+		fmt.Fprintf(stderr, "capstan: warning: %s\n", w)
 	}
 	return s, s.View(), nil
 }

@@ -5,18 +5,19 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"capstan/internal/sched"
 	"capstan/internal/tool"
 )
 
 // trace keeps the calls of one run, in the order in which they were submitted.
-// Its observe is called by one goroutine at a time, and read after the run.
+// Its observe is called by one goroutine at a time, and read after the run. Of
+// the arguments it keeps what it would print: all of them are a lot of memory.
 type trace struct {
-	start time.Time
-	rows  []*tracedCall
-	byID  map[string]*tracedCall
+	withArgs bool
+	start    time.Time
+	rows     []*tracedCall
+	byID     map[string]*tracedCall
 }
 
 type tracedCall struct {
@@ -42,8 +43,11 @@ func (t *trace) observe(e sched.Event) {
 	}
 	c := t.byID[e.Call.ID]
 	if c == nil {
-		c = &tracedCall{callRow: callRow{ID: e.Call.ID, ParentID: e.Call.ParentID, Name: e.Call.Name}, args: string(e.Call.Args), begun: e.Time.Sub(t.start)}
+		c = &tracedCall{callRow: callRow{ID: e.Call.ID, ParentID: e.Call.ParentID, Name: strings.Clone(e.Call.Name)}, begun: e.Time.Sub(t.start)}
 		c.StartMs = ms(c.begun)
+		if t.withArgs && c.Name != tool.ExecName {
+			c.args = oneLine(string(e.Call.Args[:min(len(e.Call.Args), 400)]), 80)
+		}
 		t.byID[c.ID] = c
 		t.rows = append(t.rows, c)
 	}
@@ -85,30 +89,16 @@ func (t *trace) print(w io.Writer) {
 				branch, below = "", ""
 			}
 			args := ""
-			if c.Name != tool.ExecName {
-				args = " " + oneLine(c.args, 80)
+			if c.args != "" {
+				args = " " + c.args
 			}
 			ended := string(c.Status)
 			if c.Code != "" {
 				ended += " " + c.Code
 			}
-			fmt.Fprintf(w, "%s%s%s%s  %.1f ms (+%.1f)  %s\n", indent, branch, c.Name, args, c.DurationMs, c.StartMs, ended)
+			fmt.Fprintf(w, "%s%s%s%s  %.1f ms (+%.1f)  %s\n", indent, branch, oneLine(c.Name, 80), args, c.DurationMs, c.StartMs, ended)
 			walk(c.ID, indent+below)
 		}
 	}
 	walk("", "")
-}
-
-// oneLine makes hostile text fit on a line of a terminal.
-func oneLine(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == utf8.RuneError {
-			return '·'
-		}
-		return r
-	}, s)
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
 }

@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"mime"
 	"os"
 	"path/filepath"
 	"strings"
@@ -212,7 +211,7 @@ func (r *ExecResult) Printed() []msg.Part {
 	if r.Outcome == nil {
 		return nil
 	}
-	return r.Result.Parts[:min(r.Outcome.Printed, len(r.Result.Parts))]
+	return r.Outcome.Printed
 }
 
 // Exec runs one program, as a model's call of exec.
@@ -238,9 +237,18 @@ func (s *Session) EndJobs() []string {
 // Keep writes a printed image or sound to a file of the session and returns its
 // path.
 func (s *Session) Keep(mimeType string, data []byte) (string, error) {
-	ext := "bin"
-	if exts, err := mime.ExtensionsByType(mimeType); err == nil && len(exts) > 0 {
-		ext = strings.TrimPrefix(exts[0], ".")
+	kind, sub, _ := strings.Cut(mimeType, "/")
+	ext := map[string]string{"jpeg": "jpg", "svg+xml": "svg", "mpeg": "mp3", "x-wav": "wav"}[sub]
+	if ext == "" {
+		ext = strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+				return r
+			}
+			return -1
+		}, strings.ToLower(sub))
+	}
+	if ext == "" || len(ext) > 8 || kind != "image" && kind != "audio" {
+		ext = "bin"
 	}
 	return s.spill.write(ext, data)
 }

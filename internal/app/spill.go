@@ -2,11 +2,13 @@ package app
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -66,7 +68,7 @@ func (s *spill) path(ext string) (string, error) {
 	s.once.Do(func() {
 		s.expire()
 		if s.err = os.MkdirAll(s.root, 0o700); s.err == nil {
-			s.err = os.Mkdir(s.dir, 0o700) // not one that somebody else made
+			s.err = errors.Join(ownOnly(s.root), os.Mkdir(s.dir, 0o700)) // not one that somebody else made
 		}
 	})
 	if s.err != nil {
@@ -76,6 +78,16 @@ func (s *spill) path(ext string) (string, error) {
 	defer s.mu.Unlock()
 	s.n++
 	return filepath.Join(s.dir, fmt.Sprintf("%d.%s", s.n, ext)), nil
+}
+
+// ownOnly refuses a directory that others can write to, as one among the
+// temporary files could be.
+func ownOnly(dir string) error {
+	info, err := os.Stat(dir)
+	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
+		err = fmt.Errorf("%s can be written by others, so nothing is kept there: chmod 700 it, or remove it", dir)
+	}
+	return err
 }
 
 // expire removes the directories of sessions that ended long ago.
@@ -92,10 +104,14 @@ func (s *spill) expire() {
 	}
 }
 
-// stateDir is the user's state directory, by the XDG rules.
+// stateDir is the user's state directory, by the XDG rules. A user without a
+// home has one among the temporary files, which only they may read.
 func stateDir(env func(string) string, home string) string {
 	if dir := env("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "capstan")
+	}
+	if home == "" {
+		return filepath.Join(os.TempDir(), fmt.Sprintf("capstan-state-%d", os.Getuid()))
 	}
 	return filepath.Join(home, ".local", "state", "capstan")
 }

@@ -62,7 +62,20 @@ func TestSpillFails(t *testing.T) {
 	}
 }
 
+func TestSpillRefusesWhatOthersCanWrite(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "spill")
+	if err := errors.Join(os.MkdirAll(root, 0o700), os.Chmod(root, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	if path, err := newSpill(root, time.Now).keep("c", "text"); err == nil {
+		t.Errorf("kept in %s", path)
+	}
+}
+
 func TestStateDir(t *testing.T) {
+	if got := stateDir(func(string) string { return "" }, ""); !filepath.IsAbs(got) {
+		t.Errorf("without a home: %s", got)
+	}
 	for _, tc := range []struct{ xdg, want string }{
 		{"", "/home/u/.local/state/capstan"},
 		{"/x", "/x/capstan"},

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"capstan/internal/msg"
@@ -42,11 +43,13 @@ type Exec struct {
 // NewExec returns the exec tool.
 func NewExec(o Options) *Exec {
 	return &Exec{opt: o, spec: tool.Spec{
-		Name:   tool.ExecName,
-		Title:  "Exec",
-		Class:  tool.Gateway,
-		Effect: tool.EffectNone, // each of its calls is judged by itself
-		Waits:  true,
+		Name:  tool.ExecName,
+		Title: "Exec",
+		// What a model is told is made by Describe, for its view.
+		Description: "Runs a JavaScript program that calls the other tools, and returns what it prints.",
+		Class:       tool.Gateway,
+		Effect:      tool.EffectNone, // each of its calls is judged by itself
+		Waits:       true,
 		Input: json.RawMessage(`{"type":"object","properties":{` +
 			`"source":{"type":"string","description":"The program."},` +
 			`"description":{"type":"string","description":"What it does, in a few words, for the user."}},` +
@@ -63,10 +66,9 @@ type Outcome struct {
 	Err    *sandbox.Error // nil when it finished
 	Source string         // the program that ran, which Err's position refers to
 	Usage  sandbox.Usage
-	// Printed is how many of the result's parts, from the first, the program
-	// printed. What follows them is about the program.
-	Printed int
-	Notes   []string // what follows them, less the error
+	// Printed is what the program printed, before any budget.
+	Printed []msg.Part
+	Notes   []string // what is to be known beside that, less the error
 	// Denied says that the program failed for a denial that nobody could be
 	// asked about, and that it did not catch.
 	Denied bool
@@ -157,7 +159,7 @@ func cancelled(h *host, out *Outcome) tool.Result {
 	r := tool.Fail(tool.CodeAborted, "the program was cancelled")
 	r.Display = out
 	printed := h.parts()
-	out.Printed = len(printed)
+	out.Printed = slices.Clip(printed)
 	if done := h.changed(); done != "" {
 		out.Notes = []string{"[Done before, and not undone: " + done + ".]"}
 		printed = append(printed, msg.TextPart(out.Notes[0]))
@@ -170,7 +172,7 @@ func cancelled(h *host, out *Outcome) tool.Result {
 // about how it ended.
 func (x *Exec) result(h *host, out *Outcome) tool.Result {
 	r := tool.Result{Status: tool.Success, Parts: h.parts(), Display: out}
-	out.Printed = len(r.Parts)
+	out.Printed = slices.Clip(r.Parts)
 	out.Notes = x.notes(h, out)
 	after := out.Notes
 	if out.Err != nil {
@@ -189,7 +191,7 @@ func (x *Exec) notes(h *host, out *Outcome) []string {
 	if done := h.changed(); done != "" && out.Err != nil {
 		notes = append(notes, "[Done before, and not undone: "+done+".]")
 	}
-	if out.Err == nil && out.Printed == 0 {
+	if out.Err == nil && len(out.Printed) == 0 {
 		notes = append(notes, "[The program finished and printed nothing. Print with text(value), or return a value.]")
 	}
 	if n := out.Usage.UnawaitedCount; n > 0 {

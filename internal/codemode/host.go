@@ -169,24 +169,73 @@ type failure struct {
 	Code    string `json:"code"`
 }
 
+// A reply has to fit the frame that carries it. Text travels once, as it is; its
+// blocks are repeated as JSON only while that is cheap.
+const (
+	maxValue      = 15 << 20 // bytes of JSON
+	maxBlockTexts = 1 << 20
+	maxFailure    = 1 << 20 // bytes of a message
+)
+
 func toReply(r *tool.Result) sandbox.Reply {
 	if r.Status != tool.Success {
-		b, _ := json.Marshal(failure{r.Text(), r.Name, r.CallID, r.Code})
-		return sandbox.Reply{Value: b}
+		return refusal(r, r.Text())
 	}
 	v := value{CallID: r.CallID, Name: r.Name, Status: r.Status, Data: r.Data,
-		Truncated: r.Truncated, File: r.File, Notes: r.Notes}
-	if len(r.Parts) != 1 || r.Parts[0].Kind != msg.Text { // one text is made into a block over there
-		for _, p := range r.Parts {
-			v.Content = append(v.Content, toBlock(p))
-		}
-	}
+		Truncated: r.Truncated, File: r.File, Notes: r.Notes, Content: blocks(r)}
 	b, err := json.Marshal(v)
 	if err != nil { // structured content that is not JSON
-		b, _ = json.Marshal(failure{fmt.Sprintf("the result of %s cannot be passed on: %v", r.Name, err), r.Name, r.CallID, tool.CodeFailed})
-		return sandbox.Reply{Value: b}
+		return refusal(r, fmt.Sprintf("the result of %s cannot be passed on: %v", r.Name, err))
+	}
+	if len(b) > maxValue {
+		v.Notes = append(slices.Clone(v.Notes), fmt.Sprintf("structuredContent and content were left out: %d bytes are more than a result can carry; ask for less", len(b)))
+		v.Data, v.Content, v.Truncated = nil, nil, true
+		if b, err = json.Marshal(v); err != nil || len(b) > maxValue {
+			return refusal(r, fmt.Sprintf("the result of %s cannot be passed on: it is too large", r.Name))
+		}
 	}
 	return sandbox.Reply{OK: true, Value: b, Text: r.Text()}
+}
+
+// refusal is a reply that rejects. Its message travels as JSON, so it is short.
+func refusal(r *tool.Result, message string) sandbox.Reply {
+	if len(message) > maxFailure {
+		where := "."
+		if r.File != "" {
+			where = "; the whole is in " + r.File
+		}
+		half := maxFailure / 2
+		message = strings.ToValidUTF8(message[:half], "") +
+			fmt.Sprintf("\n[… %d bytes left out%s …]\n", len(message)-2*half, where) +
+			strings.ToValidUTF8(message[len(message)-half:], "")
+	}
+	code := r.Code
+	if code == "" {
+		code = tool.CodeFailed
+	}
+	b, _ := json.Marshal(failure{message, r.Name, r.CallID, code}) // strings: cannot fail
+	return sandbox.Reply{Value: b}
+}
+
+// blocks are the content blocks of a result. Nil means one block with the whole
+// text, which is made where it arrives.
+func blocks(r *tool.Result) []block {
+	texts, others := 0, false
+	for _, p := range r.Parts {
+		texts += len(p.Text)
+		others = others || p.Kind != msg.Text
+	}
+	if len(r.Parts) == 1 && !others || texts > maxBlockTexts && !others {
+		return nil
+	}
+	var list []block
+	for _, p := range r.Parts {
+		if p.Kind == msg.Text && texts > maxBlockTexts {
+			continue // it is all in output
+		}
+		list = append(list, toBlock(p))
+	}
+	return list
 }
 
 func toBlock(p msg.Part) block {
