@@ -173,6 +173,7 @@ func TestFaults(t *testing.T) {
 			`1:26: permissions.deny: expected a list of strings, found the string "Read"`, "1:42: permissions.ask[0]: expected a string, found an object"}},
 		{`{"sandbox": {"require": "yes"}}`, []string{`1:25: sandbox.require: expected true or false, found the string "yes"`}},
 		{"{\"permissions\": {\"deny\": []},\n\"permissions\": {}}", []string{`2:1: "permissions" is there twice (first at 1:2): keep one`}},
+		{`{"permissions": {"deny": ["Read"], "deny": []}}`, []string{`1:36: "deny" is there twice (first at 1:18): keep one`}},
 		{`{"model": {"a": [{"b": 1, "b": 2}]}}`, []string{`1:27: "b" is there twice (first at 1:19): keep one`}},
 		{`{"model": {"a": 1, "\u0061": 2}}`, []string{`1:20: "a" is there twice (first at 1:12): keep one`}},
 		{`{"permissions": {"Deny": ["Read"]}}`, []string{`1:18: unknown setting "permissions.Deny": did you mean deny? It would forbid nothing`}},

@@ -112,10 +112,12 @@ func TestDamagedTrustStore(t *testing.T) {
 	if err := s.Trust(home); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(s.path(), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if ok, err := s.Trusted(home); ok || err == nil || !strings.Contains(err.Error(), "chmod 600") {
-		t.Errorf("a store that others can write: %t %v", ok, err)
+	for _, mode := range []os.FileMode{0o666, 0o620, 0o602} {
+		if err := os.Chmod(s.path(), mode); err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := s.Trusted(home); ok || err == nil || !strings.Contains(err.Error(), "chmod 600") {
+			t.Errorf("a store with mode %v: %t %v", mode, ok, err)
+		}
 	}
 }
