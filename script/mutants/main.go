@@ -6,16 +6,22 @@
 //
 // A patch is in git's format. The text before it says what it breaks, and has a
 // line "Test: PACKAGE [PACKAGE...] [-run REGEXP]" with the tests that must fail.
+// A line "First: PACKAGE -run REGEXP -update" names a test that makes committed
+// files anew and that is run before, so that the change reaches what is made of
+// the changed file.
 package main
 
 import (
 	"bytes"
 	"context"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -34,7 +40,7 @@ func run(ctx context.Context, want []string) error {
 	if err != nil || len(patches) == 0 {
 		return fmt.Errorf("no patches: run this from the root of the repository")
 	}
-	dir, err := os.MkdirTemp("", "capstan-mutants-")
+	dir, err := workDir()
 	if err != nil {
 		return err
 	}
@@ -66,6 +72,22 @@ func run(ctx context.Context, want []string) error {
 		return fmt.Errorf("not caught: %s", strings.Join(survived, ", "))
 	}
 	return nil
+}
+
+// workDir makes the directory of the copy. Its name is always the same for one
+// repository, since the compiler's cache knows files by their path.
+func workDir() (string, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	h := fnv.New32a()
+	h.Write([]byte(root))
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("capstan-mutants-%08x", h.Sum32()))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", fmt.Errorf("%w (remove it when no other run uses it)", err)
+	}
+	return dir, nil
 }
 
 func wanted(name string, want []string) bool {
@@ -109,7 +131,7 @@ func try(ctx context.Context, dir, patch string) (verdict, detail string) {
 	if err != nil {
 		return "broken", err.Error()
 	}
-	tests := testLine(text)
+	first, tests := header(text, "First: "), header(text, "Test: ")
 	if len(tests) == 0 {
 		return "broken", "it has no line \"Test: …\""
 	}
@@ -121,10 +143,17 @@ func try(ctx context.Context, dir, patch string) (verdict, detail string) {
 		return "broken", "it does not apply:\n" + out
 	}
 	defer command(context.WithoutCancel(ctx), dir, "git", "apply", "-R", "--whitespace=nowarn", abs)
-	if out, err := command(ctx, dir, "go", "build", "./..."); err != nil {
+	// A test that builds a program would fail for a mutant that cannot be built.
+	if out, err := command(ctx, dir, "go", append([]string{"build"}, packages(text)...)...); err != nil {
 		return "broken", "it does not build:\n" + out
 	}
-	out, err := command(ctx, dir, "go", append([]string{"test", "-count=1", "-timeout=5m"}, tests...)...)
+	if len(first) > 0 {
+		defer copyTree(context.WithoutCancel(ctx), dir) // what it makes is taken back too
+		if out, err := command(ctx, dir, "go", append([]string{"test", "-count=1"}, first...)...); err != nil {
+			return "broken", "what comes first fails:\n" + out
+		}
+	}
+	out, err := command(ctx, dir, "go", append([]string{"test", "-count=1", "-vet=off", "-timeout=5m"}, tests...)...)
 	switch {
 	case err == nil:
 		return "SURVIVED", ""
@@ -134,9 +163,10 @@ func try(ctx context.Context, dir, patch string) (verdict, detail string) {
 	return "caught", ""
 }
 
-func testLine(patch []byte) []string {
+// header returns the words of a line of the text before the patch.
+func header(patch []byte, name string) []string {
 	for line := range bytes.Lines(patch) {
-		if rest, ok := strings.CutPrefix(strings.TrimSpace(string(line)), "Test: "); ok {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(string(line)), name); ok {
 			return strings.Fields(rest)
 		}
 		if bytes.HasPrefix(line, []byte("diff ")) || bytes.HasPrefix(line, []byte("--- ")) {
@@ -144,6 +174,18 @@ func testLine(patch []byte) []string {
 		}
 	}
 	return nil
+}
+
+// packages returns the packages of the Go files that a patch changes.
+func packages(patch []byte) []string {
+	var list []string
+	for line := range bytes.Lines(patch) {
+		file, ok := strings.CutPrefix(strings.TrimSpace(string(line)), "+++ b/")
+		if dir := "./" + path.Dir(file); ok && strings.HasSuffix(file, ".go") && !slices.Contains(list, dir) {
+			list = append(list, dir)
+		}
+	}
+	return list
 }
 
 func command(ctx context.Context, dir, name string, args ...string) (string, error) {
