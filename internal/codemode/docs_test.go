@@ -58,7 +58,9 @@ func TestDescriptionIsStable(t *testing.T) {
 		for _, n := range names {
 			tools = append(tools, echo(n))
 		}
-		got := describe(t, tool.Scope{}, codemode.Options{Servers: []string{"b", "a"}}, tools...)
+		servers := []string{"a", "b", "c"}
+		r.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
+		got := describe(t, tool.Scope{}, codemode.Options{Servers: servers}, append(tools, echo(tool.ToolSearchName))...)
 		if want == "" {
 			want = got
 		}

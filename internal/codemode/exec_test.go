@@ -254,6 +254,22 @@ func TestDenial(t *testing.T) {
 	if o := r.Display.(*codemode.Outcome); !o.Denied || !strings.Contains(r.Text(), "use --yes") {
 		t.Errorf("denied %v: %s", o.Denied, r.Text())
 	}
+	// What fails afterwards is a failure of its own.
+	r = w.run(t.Context(), `await tools.get().catch(() => {}); null.x`)
+	if o := r.Display.(*codemode.Outcome); o.Denied || o.Err == nil {
+		t.Errorf("a denial that was caught: denied %v, %v", o.Denied, o.Err)
+	}
+	// A rule or a person that says no has been asked.
+	w.opt.Policy = policyFunc(func(r *sched.Request) sched.Verdict {
+		if r.Call.Name == "get" {
+			return sched.Verdict{Decision: sched.Deny, Reason: "never"}
+		}
+		return sched.Verdict{Decision: sched.Allow}
+	})
+	r = w.run(t.Context(), `await tools.get()`)
+	if o := r.Display.(*codemode.Outcome); o.Denied || o.Err == nil || o.Err.Code != tool.CodeDenied {
+		t.Errorf("a denial by rule: denied %v, %v", o.Denied, o.Err)
+	}
 }
 
 // Calls that are submitted together run together; those that are awaited one by
@@ -311,12 +327,14 @@ func TestCancel(t *testing.T) {
 		close(ended)
 		return tool.Result{}, ctx.Err()
 	}
-	w := newWorld(t, slow)
+	writes := echo("write")
+	writes.spec.Effect = tool.EffectWrite
+	w := newWorld(t, slow, writes)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-started; cancel() }()
-	r := w.run(ctx, `text("before"); await tools.slow()`)
+	r := w.run(ctx, `text("before"); await tools.write(); await tools.slow()`)
 	<-ended
-	if r.Status != tool.Cancelled || r.Code != tool.CodeAborted || !strings.HasPrefix(r.Text(), "before\n") {
+	if r.Status != tool.Cancelled || r.Code != tool.CodeAborted || !strings.HasPrefix(r.Text(), "before\n[Done before, and not undone: write.]\n") {
 		t.Errorf("%s %s %q", r.Status, r.Code, r.Text())
 	}
 }
@@ -451,7 +469,14 @@ func TestForgiving(t *testing.T) {
 	w := newWorld(t, echo("get"))
 	w.want("```js\ntext(1)\n```", "1")
 	w.want("interface A { n: number }\nconst a: A = {n: 1};\ntext((await tools.get<A>(a)).output)", `{"n":1}`)
+	// As JavaScript this is two comparisons, which call nothing.
+	w.want("text((await tools.get<Foo>({n: 1})).output)", `{"n":1}`)
 	w.want("const a: number = 1;\n\n  text(a.b.c)", "error: exception: TypeError: cannot read property 'c' of undefined\nat line 3, column 8\n  text(a.b.c)\n       ^")
+	// S0-141: the source as it was given counts, not what is left without its fence.
+	r := w.run(t.Context(), "```js\ntext('ran')\n```"+strings.Repeat("\n", 128<<10))
+	if want := "error: syntax: SyntaxError: the program has 131093 bytes; at most 131072 are allowed"; r.Text() != want {
+		t.Errorf("%q, want %q", r.Text(), want)
+	}
 	for _, source := range []string{
 		"}); text('ran'); (async()=>{", "}, text('ran'), async()=>{", "} text('ran'); async function g(){",
 		"}); throw 1; (async()=>{", "*/ text('ran') /*", "`${text('ran')}", "text('ran')\n//\u2028}", "text('ran'); }//",
