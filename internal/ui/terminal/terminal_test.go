@@ -173,6 +173,7 @@ func TestAnswers(t *testing.T) {
 			"n \u202eé\x00 x\n":              {Reason: "é x"},
 			"\x04":                           {Reason: "nobody answered: the terminal's input ended"},
 			"maybe\n|y please\n|\n|y\n":      {Allow: true},
+			"\n|y please\n|n\n":              {}, // neither is a yes
 			strings.Repeat("x\n|", maxTries): {Reason: "nobody gave an answer that could be understood"},
 		} {
 			s := newScreen(t)
