@@ -185,6 +185,16 @@ var fakes = []struct {
 		}
 		time.Sleep(time.Hour)
 	}, protocol("the child made more calls than the limit allows")},
+	{"more calls than the limit", func(in io.Reader, out io.Writer) {
+		started(out)
+		bounds := frame.Bounds{Source: 1 << 20, Control: 1 << 20, Body: 1 << 20}
+		_, err := frame.Read(in, bounds.FromParent) // the program
+		for id := uint32(1); id <= 4 && err == nil; id++ {
+			sendCalls(out, id)
+			_, err = frame.Read(in, bounds.FromParent)
+		}
+		sendDone(out, frame.Report{})
+	}, protocol("the child made more calls than the limit allows")},
 	{"ALL_TOOLS twice", func(in io.Reader, out io.Writer) {
 		started(out)
 		send(out, frame.Head{Type: frame.AskTools})
@@ -243,6 +253,8 @@ func TestHostileChild(t *testing.T) {
 			case "it says nothing":
 				l.Startup = 2 * time.Second
 			case "it says nothing more":
+			case "more calls than the limit":
+				l = sandbox.Limits{Calls: 3}
 			default: // no clock decides
 				l.Watchdog = 0
 				l.CPU = 0

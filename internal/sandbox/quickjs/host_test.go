@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"capstan/internal/sandbox"
 )
 
@@ -107,6 +109,26 @@ func fromData(_ context.Context, c sandbox.Call) sandbox.Reply {
 		return refuse(c, "INVALID_ARGS", err.Error())
 	}
 	return structured(c, a.JSON)
+}
+
+// A twice is a host that answers every call again, with another answer.
+type twice struct{ *host }
+
+func (h twice) Call(ctx context.Context, batch []sandbox.Call, reply func(int, sandbox.Reply)) {
+	h.host.Call(ctx, batch, func(i int, r sandbox.Reply) {
+		reply(i, r)
+		reply(i, refuse(batch[i], "AGAIN", "the second answer"))
+	})
+}
+
+// A second answer is dropped, as Host says: each call has the first one.
+func TestAnsweredTwice(t *testing.T) {
+	h := twice{newHost()}
+	_, err := newRunner(t, Options{}).Run(t.Context(), sandbox.Program{Source: `for (let i = 0; i < 5; i++) text((await tools.echo(i)).output)`}, h)
+	h.replies.Wait()
+	if d := cmp.Diff([]string{"0", "1", "2", "3", "4"}, h.out); err != nil || d != "" {
+		t.Errorf("Run: %v (-want +got):\n%s", err, d)
+	}
 }
 
 func newHost() *host {
