@@ -85,6 +85,10 @@ func newScreen(t testing.TB) *screen {
 	if err := pty.Setsize(master, &pty.Winsize{Rows: 40, Cols: 80}); err != nil {
 		t.Fatal(err)
 	}
+	// Package pty leaves it blocking, and then no deadline ends a Read.
+	if err := unix.SetNonblock(int(master.Fd()), true); err != nil {
+		t.Fatal(err)
+	}
 	return &screen{t: t, master: master, slave: slave}
 }
 
