@@ -308,6 +308,22 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// The time of all matches of one validation counts together, however short each is.
+func TestPatternTimesAdd(t *testing.T) {
+	p, err := compilePattern("(?=a)(a+)+$")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spent := matchLimit / 2
+	if ok, err := p.match("aaaaaaaa", &spent); !ok || err != nil || spent <= matchLimit/2 {
+		t.Errorf("%v, %v, spent %v", ok, err, spent)
+	}
+	spent = matchLimit
+	if ok, err := p.match("a", &spent); ok || err == nil {
+		t.Errorf("with no time left: %v, %v", ok, err)
+	}
+}
+
 func TestHostileSchemas(t *testing.T) {
 	nested := strings.Repeat(`{"items":`, 300) + `{}` + strings.Repeat("}", 300)
 	if _, err := Compile(json.RawMessage(nested)); err == nil || !strings.Contains(err.Error(), "nested deeper than 256") {
