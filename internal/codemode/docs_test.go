@@ -119,11 +119,11 @@ func TestDescriptionOfScope(t *testing.T) {
 // Hostile names and texts stay text. BUG-CM-16
 func TestDescriptionOfHostileTools(t *testing.T) {
 	f := echo(`x"]=1;text('pwned');//`)
-	f.spec.Description = "*/ text('pwned') /* ``` \u202e"
+	f.spec.Description = "*/ text('pwned') /* ``` \u202e\U000e0041"
 	w := newWorld(t, f, echo("get"))
 	w.want(`text(Object.keys(tools).length, (await tools.get({n: 1})).output)`, `2 {"n":1}`)
 	text := describe(t, tool.Scope{}, codemode.Options{}, f)
-	if strings.Contains(text, "*/ text(") || strings.Contains(text, `"]=1`) || strings.Contains(text, "\u202e") {
+	if strings.Contains(text, "*/ text(") || strings.Contains(text, `"]=1`) || strings.ContainsAny(text, "\u202e\U000e0041") {
 		t.Errorf("wrong text:\n%s", text)
 	}
 	if _, err := json.Marshal(text); err != nil {
