@@ -63,6 +63,9 @@ var hostile = []struct {
 	{name: "deep free", source: `let o = null; for (let i = 0; i < 5e5; i++) o = {o}; o = null; text('freed')`, out: "freed"},
 
 	{name: "array", source: `const a = []; for (;;) a.push('x'.repeat(1000) + a.length)`, want: outOfMem},
+	// The limit is 64 MiB, well below what the linear memory has.
+	{name: "40 MiB", source: `const a = []; for (let i = 0; i < 40; i++) a.push(new Uint8Array(1 << 20)); text(a.length)`, out: "40"},
+	{name: "80 MiB", source: `const a = []; for (let i = 0; i < 80; i++) a.push(new Uint8Array(1 << 20)); text(a.length)`, want: outOfMem},
 	{name: "array caught", source: `const a = []; for (;;) try { a.push({a: 1}) } catch { }`, want: outOfMem},
 	{name: "string", source: `let s = 'x'; for (;;) { s += s; s.charCodeAt(3) }`, want: &sandbox.Error{Kind: sandbox.KindMemory}},
 	{name: "buffers", source: `const a = []; for (;;) a.push(new Uint8Array(1 << 20).fill(1))`, want: outOfMem},
