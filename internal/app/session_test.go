@@ -14,7 +14,7 @@ import (
 )
 
 // open returns a session in a directory of its own, with a home of its own.
-func open(t *testing.T, o Options, files map[string]string) *Session {
+func open(t testing.TB, o Options, files map[string]string) *Session {
 	t.Helper()
 	home := t.TempDir()
 	t.Setenv("HOME", home)
