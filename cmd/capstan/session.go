@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -26,8 +28,11 @@ func (f *sessionFlags) register(cmd *cobra.Command) {
 
 func (f *sessionFlags) options() (app.Options, error) {
 	dir, err := os.Getwd()
+	if err == nil { // Getwd trusts $PWD, which may lead through links
+		dir, err = filepath.EvalSymlinks(dir)
+	}
 	if err != nil {
-		return app.Options{}, failed(err)
+		return app.Options{}, failed(fmt.Errorf("finding the working directory: %w", err))
 	}
 	return app.Options{
 		Dir:          dir,

@@ -60,8 +60,11 @@ func Environ(base, secrets []string) []string {
 	if values["PYTHONIOENCODING"] == "" {
 		set("PYTHONIOENCODING=utf-8")
 	}
-	env := make([]string, 0, len(names)+1)
+	env := make([]string, 0, len(names)+2)
 	for _, name := range names {
+		if slices.Contains(lost, strings.TrimSuffix(name, "=")) {
+			continue
+		}
 		if !slices.ContainsFunc(secrets, func(pattern string) bool { return matches(pattern, name) }) {
 			env = append(env, values[name])
 		}
@@ -71,6 +74,10 @@ func Environ(base, secrets []string) []string {
 	}
 	return env
 }
+
+// lost are variables that would make cd go elsewhere than where it was judged
+// to go.
+var lost = []string{"PWD", "OLDPWD", "CDPATH"}
 
 // locale gives what decides a command's character set.
 func locale(env []string) string {

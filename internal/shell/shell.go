@@ -180,7 +180,7 @@ func (r *Runner) request(c Command) (keeper.Request, error) {
 	if env == nil {
 		env = os.Environ()
 	}
-	env = Environ(env, r.o.Secrets)
+	env = append(Environ(env, r.o.Secrets), "PWD="+dir) // not a name of the directory through links, which cd .. would go back by
 	path, err := program(argv[0], dir, lookup(env, "PATH"))
 	if err != nil {
 		return keeper.Request{}, err
@@ -204,20 +204,30 @@ func (r *Runner) argv(c Command) ([]string, error) {
 	if len(sh) == 0 {
 		sh = defaultShell()
 	}
-	return append(sh[:len(sh):len(sh)], c.Line), nil
+	line := c.Line
+	if filepath.Base(sh[0]) == "sh" {
+		line = physicalCd + line
+	}
+	return append(sh[:len(sh):len(sh)], line), nil
 }
+
+// physicalCd is for shells that have no option for it. What a command touches is
+// judged by where its paths really lead, so cd has to go there too: by default
+// `cd link/..` stays where it was, while `cat link/../file` does not.
+const physicalCd = `cd() { command cd -P "$@"; }; `
+
 
 func defaultShell() []string {
 	if runtime.GOOS == "windows" {
 		return []string{cmp.Or(os.Getenv("COMSPEC"), `C:\Windows\System32\cmd.exe`), "/d", "/s", "/c"}
 	}
 	if bash, err := exec.LookPath("bash"); err == nil && filepath.IsAbs(bash) {
-		return []string{bash, "-c"}
+		return []string{bash, "-P", "-c"} // -P: as physicalCd
 	}
 	return []string{"/bin/sh", "-c"}
 }
 
-// directory makes dir absolute and sees that it is one.
+// directory makes dir absolute, without links, and sees that it is one.
 func directory(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -234,6 +244,9 @@ func directory(dir string) (string, error) {
 		return "", &CommandError{fmt.Sprintf("the directory %s cannot be used: %v", abs, err)}
 	case !info.IsDir():
 		return "", &CommandError{fmt.Sprintf("%s is not a directory", abs)}
+	}
+	if abs, err = filepath.EvalSymlinks(abs); err != nil {
+		return "", &CommandError{fmt.Sprintf("the directory cannot be used: %v", err)}
 	}
 	return abs, nil
 }
