@@ -43,15 +43,24 @@ because nobody could be asked and the program did not catch it, 130 interrupted.
   capstan exec --approval-mode auto-edit fix.js`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			if f.timeout < 0 {
+				return usage("--timeout %v: want a positive duration such as 30s", f.timeout)
+			}
+			if f.timeout > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, errTimeout)
+				defer cancel()
+			}
 			var source string
-			err := giveWay(cmd.Context(), func() (err error) {
+			err := giveWay(ctx, func() (err error) {
 				source, err = f.read(cmd, args)
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			return f.run(cmd.Context(), source)
+			return f.run(ctx, source)
 		},
 	}
 	f.session.register(cmd)
@@ -100,10 +109,7 @@ func (f *execFlags) read(cmd *cobra.Command, args []string) (string, error) {
 	return string(bytes.TrimPrefix(src, []byte("\ufeff"))), nil
 }
 
-func (f *execFlags) run(signals context.Context, source string) (err error) {
-	if f.timeout < 0 {
-		return usage("--timeout %v: want a positive duration such as 30s", f.timeout)
-	}
+func (f *execFlags) run(outer context.Context, source string) (err error) {
 	opt, err := f.session.options()
 	if err != nil {
 		return err
@@ -111,7 +117,7 @@ func (f *execFlags) run(signals context.Context, source string) (err error) {
 	opt.Program = true
 	trace := &trace{withArgs: f.trace}
 	opt.Observe = trace.observe
-	ctx, interrupt := context.WithCancelCause(signals)
+	ctx, interrupt := context.WithCancelCause(outer)
 	defer interrupt(nil)
 	if t, err := terminal.Open(terminal.Options{Color: color(), Interrupt: func() { interrupt(terminal.ErrInterrupted) }}); err == nil {
 		defer t.Close()
@@ -125,11 +131,6 @@ func (f *execFlags) run(signals context.Context, source string) (err error) {
 	for _, w := range s.Warnings {
 		fmt.Fprintf(stderr, "capstan: warning: %s\n", w)
 	}
-	if f.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, errTimeout)
-		defer cancel()
-	}
 	run := s.Exec(ctx, source)
 	interrupted := context.Cause(ctx) // what comes later does not undo a program that has finished
 	if run.Result.Status == tool.Success {
@@ -140,7 +141,7 @@ func (f *execFlags) run(signals context.Context, source string) (err error) {
 		trace.print(stderr)
 	}
 	report := report{run: run, calls: trace.calls(), ended: ended, interrupted: interrupted, timeout: f.timeout}
-	err = giveWay(signals, func() error {
+	err = giveWay(outer, func() error {
 		if f.json {
 			return report.json(os.Stdout)
 		}

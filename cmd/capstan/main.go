@@ -62,12 +62,16 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process, whatever it is doing
-	root := newRoot()
+	root, running := newRoot(), false
+	root.PersistentPreRun = func(*cobra.Command, []string) { running = true }
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
 	}
-	code := exitUsage // what cobra finds wrong is how it was called
+	code := exitUsage // what cobra finds wrong before a command runs is how it was called
+	if running {
+		code = exitFailed
+	}
 	if e, ok := errors.AsType[*exitError](err); ok {
 		code = e.code
 	}
@@ -94,7 +98,21 @@ JavaScript program that calls the real tools, and only what it prints comes back
 		SilenceErrors: true,
 	}
 	root.AddCommand(newExec(), newTools(), newDoctor(), newTrust())
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.HasSubCommands() { // without one of them there is nothing to do
+			c.Args, c.RunE = cobra.ArbitraryArgs, wantSubcommand
+		}
+	}
 	return root
+}
+
+// wantSubcommand answers a command that was given none of its subcommands.
+func wantSubcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	return usage("unknown command %q for %q", args[0], cmd.CommandPath())
 }
 
 // version is the module's version and the commit it was built from, as far as

@@ -12,6 +12,7 @@ import (
 	"capstan/internal/app"
 	"capstan/internal/codemode"
 	"capstan/internal/msg"
+	"capstan/internal/sandbox"
 	"capstan/internal/tool"
 )
 
@@ -130,6 +131,9 @@ func (r *report) json(w io.Writer) error {
 			out.Kind, out.Message = string(o.Err.Kind), strings.TrimPrefix(o.Err.Name+": "+o.Err.Message, ": ")
 			out.Line, out.Column = o.Err.Line, o.Err.Column
 		}
+	}
+	if errors.Is(r.interrupted, errTimeout) {
+		out.Status, out.Kind = tool.Failed, string(sandbox.KindTimeout)
 	}
 	if out.Message == "" && out.Status != tool.Success {
 		out.Message = strings.TrimPrefix(r.message(), "error: ")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -64,6 +65,9 @@ func giveWay(ctx context.Context, f func() error) error {
 	case err := <-done:
 		return err
 	case <-time.After(time.Second):
-		return &exitError{code: exitInterrupted}
 	}
+	if cause := context.Cause(ctx); errors.Is(cause, errTimeout) {
+		return failed(cause)
+	}
+	return &exitError{code: exitInterrupted}
 }

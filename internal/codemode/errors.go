@@ -32,14 +32,19 @@ func ErrorText(e *sandbox.Error, source string) string {
 	return b.String()
 }
 
+// lineOf returns a line of a source, as the engine counts them: JavaScript has
+// four line terminators.
 func lineOf(source string, n int) (string, bool) {
+	source = lineEnds.Replace(source)
 	for line := range strings.SplitSeq(source, "\n") {
 		if n--; n == 0 {
-			return strings.TrimRight(line, "\r"), true
+			return line, true
 		}
 	}
 	return "", false
 }
+
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n")
 
 // window returns the part of a line around a column and the line with the
 // caret below it.
