@@ -32,10 +32,11 @@ type act struct {
 	words    []word // actCommand
 	prefixed bool   // actCommand: with assignments before it
 	host     string // actUse: of the URL that it fetches
-	why      string // actOpaque: why it cannot be judged
+	why      string // actOpaque: why it cannot be judged; actCommand: why it is not harmless, if that is not plain
 	unread   bool   // actOpaque: not even its commands are known
 	reads    bool   // actOpaque: of a tool that changes nothing
-	harmless bool   // changes nothing; what it reads are acts of their own
+	harmless bool   // asks for nothing itself, so that only rules speak of it
+	maybe    bool   // actRead: of git, which shows some files of a directory, also those that are gone
 	shell    bool   // part of a shell command
 	owner    *act   // actRead: the command that reads
 }

@@ -214,11 +214,7 @@ func (cp *commandPattern) matches(a *act, strict bool) bool {
 	if cp.re.MatchString(whole) {
 		return true
 	}
-	behind := 1
-	if wrappers[filepath.Base(a.words[0].s)] {
-		behind = min(len(a.words), maxBehind)
-	}
-	for i := range behind {
+	for i := range behind(a.words) {
 		rest := slices.Clone(a.words[i:])
 		rest[0].s = filepath.Base(rest[0].s)
 		if cp.re.MatchString(line(rest)) {
@@ -226,6 +222,15 @@ func (cp *commandPattern) matches(a *act, strict bool) bool {
 		}
 	}
 	return false
+}
+
+// behind returns how many words of a command could be the name of one that
+// runs.
+func behind(words []word) int {
+	if wrappers[filepath.Base(words[0].s)] {
+		return min(len(words), maxBehind)
+	}
+	return 1
 }
 
 // maxBehind is how many words of a wrapper are tried as the command that it

@@ -160,6 +160,11 @@ func isDir(p string) bool {
 	return err == nil && info.IsDir()
 }
 
+func exists(p string) bool {
+	_, err := os.Lstat(p)
+	return err == nil
+}
+
 // escapePath writes an absolute path so that a rule means just that path.
 func escapePath(p string) string {
 	p = filepath.ToSlash(p)

@@ -200,26 +200,3 @@ func isWorkTree(dir string) bool {
 	text, err := os.ReadFile(git)
 	return err == nil && bytes.HasPrefix(text, []byte("gitdir:"))
 }
-
-// ownGit says whether git, run in the directory, uses the repository of the
-// workspace's root. A directory that came with the files can be a repository
-// of its own, and its settings name commands that git runs.
-func (pl *place) ownGit(dir string) bool {
-	for _, root := range pl.roots {
-		if _, ok := below(root, dir); !ok || !isWorkTree(root) {
-			continue
-		}
-		for at := dir; at != root; at = filepath.Dir(at) {
-			for _, name := range []string{".git", "HEAD"} { // HEAD: one without a work tree
-				if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
-					return false
-				}
-			}
-			if at == filepath.Dir(at) {
-				return false
-			}
-		}
-		return true
-	}
-	return false
-}

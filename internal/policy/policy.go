@@ -8,7 +8,6 @@
 package policy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -225,10 +224,17 @@ func (p *Policy) search(a *act) (finding, bool) {
 	if a.kind != actRead || a.tool != searchTool {
 		return finding{}, false
 	}
-	if r := matchBelow(p.deny, a, p.place); r != nil && (a.shell || !p.hidesDenied) {
+	r := matchBelow(p.deny, a)
+	if r == nil {
+		r = matchBelow(p.ask, a)
+	}
+	if r != nil && a.maybe {
+		return finding{a, sched.Ask, fmt.Sprintf("%s could show files that %s protects; name files or directories without them, after --", a.owner.what(), r), r}, true
+	}
+	if r := matchBelow(p.deny, a); r != nil && (a.shell || !p.hidesDenied) {
 		return finding{a, sched.Deny, fmt.Sprintf("searching %s could show files that %s protects; name a directory without them", show(a.path), r), r}, true
 	}
-	if r := matchBelow(p.ask, a, p.place); r != nil {
+	if r := matchBelow(p.ask, a); r != nil {
 		return finding{a, sched.Ask, fmt.Sprintf("searching %s could show files to be asked about by %s", show(a.path), r), r}, true
 	}
 	return finding{}, false
@@ -269,9 +275,11 @@ func (p *Policy) byMode(a *act) (sched.Decision, string) {
 	case a.kind == actRead:
 		return sched.Ask, a.what() + outside
 	case p.mode == Plan && !a.reads:
-		return sched.Deny, cmp.Or(a.why, a.what()+" could change something") + ", and approval mode plan runs only what changes nothing"
+		return sched.Deny, couldChange(a) + ", and approval mode plan runs only what changes nothing"
 	case a.kind == actOpaque:
 		return sched.Ask, a.why
+	case a.kind == actCommand && a.why != "":
+		return sched.Ask, a.what() + " " + a.why
 	case a.kind != actWrite:
 		return sched.Ask, a.what() + " needs approval in approval mode " + string(p.mode)
 	case !p.place.inside(a.path):
@@ -284,6 +292,17 @@ func (p *Policy) byMode(a *act) (sched.Decision, string) {
 		return sched.Allow, ""
 	}
 	return sched.Ask, a.what() + " needs approval in approval mode " + string(p.mode)
+}
+
+// couldChange says why plan mode does not run the act.
+func couldChange(a *act) string {
+	switch {
+	case a.why == "":
+		return a.what() + " could change something"
+	case a.kind == actCommand:
+		return a.what() + " " + a.why
+	}
+	return a.why
 }
 
 // Workspace returns the workspace around a directory: the git work tree that

@@ -8,13 +8,16 @@ import (
 // A reader is a command that only reads when it is given no other options than
 // these. What is not an option counts as a path that it reads.
 type reader struct {
-	short  string   // the letters of its one-letter options
-	long   []string // its long options; one that ends in = has a value, which is no path
-	values bool     // its arguments are no paths
-	names  bool     // it shows names and sizes, not contents
-	here   bool     // without a path it reads the working directory
-	search bool     // its first argument is a pattern; with -r it reads directories
-	files  bool     // of directories it would follow links, so it may read files only
+	short    string   // the letters of its one-letter options
+	valued   string   // those of them that take a value, in the same word or the next
+	numeric  string   // those of them whose value is a number
+	attached string   // those of them whose value, if there is one, is in the same word
+	long     []string // its long options; one that ends in = has a value, which is no path
+	values   bool     // its arguments are no paths
+	names    bool     // it shows names and sizes, not contents
+	here     bool     // without a path it reads the working directory
+	search   bool     // its first argument is a pattern, if -e gives none; with -r it reads directories
+	files    bool     // of directories it would follow links, so it may read files only
 }
 
 // readers are the commands that are known to change nothing. The table is
@@ -31,121 +34,152 @@ var readers = map[string]reader{
 	"dirname":   {short: "z", values: true},
 	"which":     {short: "a", values: true},
 	"ls":        {short: "aAlhrtSRd1FgGinopsUXBCckmqx", long: []string{"--all", "--almost-all", "--color", "--color=", "--recursive", "--human-readable"}, here: true, names: true},
-	"stat":      {short: "cLt", long: []string{"--format=", "--printf="}, names: true},
-	"du":        {short: "achksmd0123456789", long: []string{"--max-depth="}, here: true, names: true},
+	"stat":      {short: "cLt", valued: "c", long: []string{"--format=", "--printf="}, names: true},
+	"du":        {short: "achksmd0123456789", valued: "d", numeric: "d", long: []string{"--max-depth="}, here: true, names: true},
 	"readlink":  {short: "femnz", names: true},
 	"realpath":  {short: "emsz", names: true},
 	"file":      {short: "bi", long: []string{"--brief", "--mime", "--mime-type"}},
 	"cat":       {short: "AbeEnstTuv"},
-	"head":      {short: "cnqv0123456789"},
-	"tail":      {short: "cnqv0123456789"},
+	"head":      {short: "cnqv0123456789", valued: "cn"},
+	"tail":      {short: "cnqv0123456789", valued: "cn"},
 	"wc":        {short: "clmLw"},
 	"cmp":       {short: "bls"},
-	"diff":      {short: "abBcdipqsuwyU0123456789", long: []string{"--brief", "--unified=", "--color="}, files: true},
-	"grep":      {short: "aABCcEeFGHhiILlmnoPqrsvwx0123456789", long: []string{"--include=", "--exclude=", "--exclude-dir=", "--color=", "--line-number", "--ignore-case", "--count"}, search: true},
+	"diff":      {short: "abBcdipqsuwyU0123456789", valued: "U", numeric: "U", long: []string{"--brief", "--unified=", "--color="}, files: true},
+	"grep":      {short: "aABCcEeFGHhiILlmnoPqrsvwx0123456789", valued: "ABCme", numeric: "ABCm", long: []string{"--include=", "--exclude=", "--exclude-dir=", "--color=", "--line-number", "--ignore-case", "--count"}, search: true},
 	"md5sum":    {short: "bt"},
 	"sha256sum": {short: "bt"},
 }
 
-// gitReaders are the subcommands of git that only read with these options.
-var gitReaders = map[string]reader{
-	"status":    {short: "sbuvz", long: []string{"--short", "--branch", "--porcelain", "--porcelain=", "--untracked-files=", "--ignored"}, here: true, names: true},
-	"log":       {short: gitShort, long: gitLong, here: true, names: true},
-	"diff":      {short: gitShort, long: gitLong, here: true, names: true},
-	"show":      {short: gitShort, long: gitLong, here: true, names: true},
-	"rev-parse": {long: []string{"--show-toplevel", "--abbrev-ref", "--short", "--verify", "--git-dir", "--is-inside-work-tree"}, here: true, names: true},
-	"ls-files":  {short: "cdmosz", long: []string{"--cached", "--deleted", "--modified", "--others", "--exclude-standard"}, here: true, names: true},
-	"blame":     {short: "Lwe", names: true},
-}
-
-const gitShort = "pnwbsuUMCizGL0123456789"
-
-var gitLong = []string{
-	"--oneline", "--stat", "--shortstat", "--numstat", "--name-only", "--name-status", "--patch", "--no-patch", "--all", "--graph",
-	"--decorate", "--decorate=", "--author=", "--since=", "--until=", "--after=", "--before=", "--grep=", "--cached", "--staged",
-	"--no-color", "--color=", "--pretty=", "--format=", "--abbrev-commit", "--follow", "--reverse", "--merges", "--no-merges",
-	"--word-diff", "--unified=", "--summary", "--first-parent", "--max-count=", "--date=", "--no-ext-diff", "--no-textconv", "--check", "--diff-filter=",
-}
-
 // readOnly says whether a command is known to change nothing, which paths it
-// may read, and as what tool those reads count. In doubt the answer is no.
+// may read, and as what tool those reads count. In doubt the answer is no; the
+// paths that it does name are returned even so.
 func (w *shellWalk) readOnly(a *act) (reads []string, as string, ok bool) {
-	if a.prefixed || w.lost {
-		return nil, "", false
-	}
+	ok = !a.prefixed && !w.lost
 	args := a.words[1:]
-	if a.words[0].s == "cd" {
+	if a.words[0].s == "cd" && ok {
 		reads, ok = w.changeDir(args)
 		return reads, "list_directory", ok
 	}
-	r, ok := readers[a.words[0].s]
-	if a.words[0].s == "git" {
-		if len(args) > 0 && args[0].s == "--no-pager" {
-			args = args[1:]
+	r, known := readers[a.words[0].s]
+	if g, is := parseGit(a.words); is {
+		r, known = gitReaders[g.sub]
+		if known && ok {
+			if why := w.gitRuns(g.sub); why != "" {
+				a.why, ok = why, false
+			}
 		}
-		if len(args) == 0 {
-			return nil, "", false
-		}
-		r, ok = gitReaders[args[0].s]
-		args = args[1:]
-		ok = ok && !slices.ContainsFunc(w.dirs, func(dir string) bool { return !w.place.ownGit(dir) })
+		ok = ok && g.plain && a.words[0].s == "git"
+		args = g.args
 	}
-	if !ok {
+	if !known {
 		return nil, "", false
 	}
-	reads, ok = w.arguments(&r, args)
+	reads, literal := w.arguments(&r, args)
 	as = searchTool // a directory's files may be shown, as a search does
 	if r.names {
 		as = "list_directory"
 	}
-	return reads, as, ok
+	return reads, as, ok && literal
 }
 
 // arguments judges the options, and resolves what else there is as paths. What
 // is computed is in doubt always: it could be an option, and it could show the
 // environment, which is not in the workspace.
 func (w *shellWalk) arguments(r *reader, args []word) (reads []string, ok bool) {
-	operands, recursive, options := 0, false, true
-	for _, arg := range args {
+	c := r.split(args)
+	ok = !c.unknown
+	for _, arg := range c.operands {
 		switch {
 		case strings.Contains(arg.s, dynamic):
-			return nil, false
-		case options && arg.s == "--":
-			options = false
+			ok = false
 			continue
-		case options && len(arg.s) > 1 && arg.s[0] == '-':
-			if arg.glob || !r.option(arg.s) {
-				return nil, false
-			}
-			recursive = recursive || arg.s[1] != '-' && strings.Contains(arg.s, "r")
+		case r.values && !arg.glob || arg.s == "-": // "-" is standard input
 			continue
 		}
-		operands++
-		if r.values && !arg.glob || arg.s == "-" { // "-" is standard input
-			continue
-		}
-		paths, ok := w.paths(arg)
-		if !ok || r.files && slices.ContainsFunc(paths, isDir) {
-			return nil, false
+		paths, found := w.paths(arg)
+		if !found || r.files && slices.ContainsFunc(paths, isDir) {
+			ok = false
 		}
 		reads = append(reads, paths...)
 	}
-	if r.here && operands == 0 || r.search && recursive && operands < 2 {
+	if len(c.operands) == 0 && (r.here || r.search && c.recursive) {
 		reads = append(reads, w.dirs...)
 	}
-	return reads, true
+	return reads, ok
 }
 
-// option says whether an option is in the table.
-func (r *reader) option(s string) bool {
-	if strings.HasPrefix(s, "--") {
-		name, _, has := strings.Cut(s, "=")
-		if has {
-			name += "="
+// A commandArgs is what the arguments of a reader are.
+type commandArgs struct {
+	operands  []word // without the pattern of a search
+	recursive bool   // -r
+	unknown   bool   // something is not in the table, or computed
+	letters   string // the one-letter options
+	long      []string
+}
+
+// split tells options, their values and operands apart, as getopt does. Taking
+// a value for an operand would make a search of the whole directory look like
+// one of that path alone.
+func (r *reader) split(args []word) (c commandArgs) {
+	options, pattern := true, r.search
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case options && arg.s == "--":
+			options = false
+		case options && len(arg.s) > 1 && arg.s[0] == '-':
+			c.unknown = c.unknown || arg.glob || strings.Contains(arg.s, dynamic)
+			if strings.HasPrefix(arg.s, "--") {
+				c.long = append(c.long, arg.s)
+				c.unknown = c.unknown || !r.longOption(arg.s)
+				continue
+			}
+			letters, value, wants := r.cluster(arg.s[1:])
+			c.letters += letters
+			c.unknown = c.unknown || strings.Trim(letters, r.short) != ""
+			if wants && value == "" {
+				if i++; i == len(args) || args[i].glob || strings.Contains(args[i].s, dynamic) {
+					c.unknown = true
+					continue
+				}
+				value = args[i].s
+			}
+			if last := letters[len(letters)-1:]; wants && strings.Contains(r.numeric, last) && strings.Trim(value, "0123456789") != "" {
+				c.unknown = true
+			}
+			pattern = pattern && !strings.Contains(letters, "e")
+		case pattern:
+			pattern = false
+			c.unknown = c.unknown || arg.glob || strings.Contains(arg.s, dynamic)
+		default:
+			c.operands = append(c.operands, arg)
 		}
-		return slices.Contains(r.long, name)
 	}
-	return strings.Trim(s[1:], r.short) == ""
+	c.recursive = strings.Contains(c.letters, "r")
+	return c
+}
+
+// cluster splits a word of one-letter options at the first one with a value,
+// and says whether that one needs it.
+func (r *reader) cluster(s string) (letters, value string, wants bool) {
+	for i := range len(s) {
+		switch {
+		case strings.IndexByte(r.valued, s[i]) >= 0:
+			return s[:i+1], s[i+1:], true
+		case strings.IndexByte(r.attached, s[i]) >= 0:
+			return s[:i+1], s[i+1:], false
+		}
+	}
+	return s, "", false
+}
+
+// longOption says whether a long option is in the table.
+func (r *reader) longOption(s string) bool {
+	name, _, has := strings.Cut(s, "=")
+	if has {
+		name += "="
+	}
+	return slices.Contains(r.long, name)
 }
 
 // changeDir follows a cd to a literal directory.

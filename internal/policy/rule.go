@@ -185,9 +185,9 @@ func match(list []*rule, a *act, pl *place) *rule {
 
 // matchBelow returns the first rule that could speak of a file inside the
 // directory which the act searches.
-func matchBelow(list []*rule, a *act, pl *place) *rule {
+func matchBelow(list []*rule, a *act) *rule {
 	for _, r := range list {
-		if r.path != nil && (r.covers(a.tool) || r.family == actRead) && r.path.below(a.path) && isDir(a.path) {
+		if r.path != nil && (r.covers(a.tool) || r.family == actRead) && r.path.below(a.path) && (isDir(a.path) || a.maybe && !exists(a.path)) {
 			return r
 		}
 	}

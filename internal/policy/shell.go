@@ -135,7 +135,12 @@ func (w *shellWalk) call(n *syntax.CallExpr, depth int) {
 	a.harmless = ok
 	w.acts = append(w.acts, a)
 	for _, path := range reads {
-		w.acts = append(w.acts, act{kind: actRead, tool: as, path: path, owner: &a})
+		// When the command asks as a whole, its paths are for the rules that
+		// forbid or ask.
+		w.acts = append(w.acts, act{kind: actRead, tool: as, path: path, owner: &a, harmless: !ok})
+	}
+	for i := range behind(a.words) {
+		w.gitShows(a.words[i:], &a)
 	}
 }
 
@@ -223,7 +228,7 @@ func (w *shellWalk) redirect(n *syntax.Redirect) {
 }
 
 // paths resolves a word as a path, in every directory that the command could
-// run in.
+// run in. They may not be all when it returns false.
 func (w *shellWalk) paths(target word) ([]string, bool) {
 	s := target.s
 	switch {
@@ -237,10 +242,10 @@ func (w *shellWalk) paths(target word) ([]string, bool) {
 	}
 	if filepath.IsAbs(s) {
 		path, err := resolve(s)
-		return []string{path}, err == nil
-	}
-	if w.lost {
-		return nil, false
+		if err != nil {
+			return nil, false
+		}
+		return []string{path}, true
 	}
 	var out []string
 	for _, dir := range w.dirs {
@@ -250,5 +255,5 @@ func (w *shellWalk) paths(target word) ([]string, bool) {
 		}
 		out = append(out, path)
 	}
-	return out, true
+	return out, !w.lost
 }

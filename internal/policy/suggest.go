@@ -97,6 +97,8 @@ func (p *Policy) suggest(worst finding, found []finding, rules []string) string 
 	switch {
 	case worst.decision == sched.Deny && worst.rule != nil:
 		return "a deny rule holds in every approval mode; to allow the call, change " + worst.rule.String()
+	case worst.rule != nil && worst.rule.List == "deny":
+		return "no approval mode answers where a deny rule could hold: write the call so that it can be checked, run it where someone can answer, or change " + worst.rule.String()
 	case worst.rule != nil:
 		return "no approval mode answers an ask rule: run it where someone can answer, or change " + worst.rule.String()
 	}
