@@ -115,7 +115,15 @@ func (p *Policy) commandActs(name string, args json.RawMessage) []act {
 	if err != nil {
 		return []act{opaque("the directory of " + name + " cannot be followed: " + show(err.Error()))}
 	}
-	acts := p.shellActs(in.Command, real)
+	var acts []act
+	if p.otherShell {
+		// The same characters mean other things there (cmd.exe of Windows).
+		a := opaque("a command line of this system's shell is not analysed")
+		a.unread = true
+		acts = append(acts, a)
+	} else {
+		acts = p.shellActs(in.Command, real)
+	}
 	if !p.place.inside(real) {
 		acts = append(acts, opaque("the command runs in "+show(real)+", outside the workspace"))
 	}

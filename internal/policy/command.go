@@ -111,7 +111,10 @@ func quoteWord(s string) string {
 // A commandPattern is what a rule for the shell has in parentheses: an exact
 // command, `prefix:*` (or `prefix *`), which ends between two words, or a
 // command with a * in it, which stands for anything.
-type commandPattern struct{ re *regexp.Regexp }
+type commandPattern struct {
+	re    *regexp.Regexp
+	words []string // up to the first with a wildcard, the command by its base name
+}
 
 // parseCommandPattern reads a pattern. A wide one matches whatever begins with
 // it.
@@ -147,7 +150,17 @@ func parseCommandPattern(spec string, wide bool) (*commandPattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the command is no pattern: %w", err)
 	}
-	return &commandPattern{re}, nil
+	cp := &commandPattern{re: re}
+	for i, arg := range call.Args {
+		if w := wordOf(arg); w.glob {
+			break
+		} else if i == 0 {
+			cp.words = append(cp.words, filepath.Base(w.s))
+		} else {
+			cp.words = append(cp.words, w.s)
+		}
+	}
+	return cp, nil
 }
 
 func simpleCall(file *syntax.File) *syntax.CallExpr {
@@ -220,9 +233,44 @@ func (cp *commandPattern) matches(a *act, strict bool) bool {
 		if cp.re.MatchString(line(rest)) {
 			return true
 		}
+		// git -C dir push is a push.
+		if g, ok := parseGit(rest); ok && cp.re.MatchString(line(g.words())) {
+			return true
+		}
 	}
 	return false
 }
+
+// could says whether a command might turn out to be one that the rule speaks
+// of, once what is computed in it is known.
+func (cp *commandPattern) could(a *act) bool {
+	if wrappers[filepath.Base(a.words[0].s)] {
+		return len(a.words) > maxBehind || slices.ContainsFunc(a.words, word.computed)
+	}
+	if cp.couldBe(a.words) {
+		return true
+	}
+	g, ok := parseGit(a.words)
+	return ok && cp.couldBe(g.words())
+}
+
+// couldBe compares the words up to the first that is computed. It may turn out
+// to be any words, or none.
+func (cp *commandPattern) couldBe(words []word) bool {
+	for i, w := range words {
+		switch {
+		case w.computed():
+			return true
+		case i >= len(cp.words):
+		case w.s != cp.words[i] && (i > 0 || filepath.Base(w.s) != cp.words[i]):
+			return false
+		}
+	}
+	return false
+}
+
+// computed says whether the shell makes another word, or several, of it.
+func (w word) computed() bool { return w.glob && w.s != "{}" || strings.Contains(w.s, dynamic) }
 
 // behind returns how many words of a command could be the name of one that
 // runs.
@@ -239,6 +287,9 @@ const maxBehind = 32
 
 // wrappers are commands that run the command which is among their arguments.
 var wrappers = map[string]bool{
-	"env": true, "sudo": true, "doas": true, "nohup": true, "time": true, "nice": true, "ionice": true, "timeout": true,
-	"command": true, "builtin": true, "exec": true, "xargs": true, "setsid": true, "stdbuf": true, "busybox": true, "find": true,
+	"env": true, "sudo": true, "doas": true, "pkexec": true, "nohup": true, "time": true, "nice": true, "ionice": true, "chrt": true,
+	"timeout": true, "command": true, "builtin": true, "exec": true, "xargs": true, "parallel": true, "setsid": true, "stdbuf": true,
+	"busybox": true, "toybox": true, "find": true, "flock": true, "watch": true, "strace": true, "ltrace": true, "chroot": true,
+	"unshare": true, "nsenter": true, "runuser": true, "su": true, "taskset": true, "prlimit": true, "setarch": true, "systemd-run": true,
+	"script": true, "unbuffer": true, "entr": true, "caffeinate": true, "coproc": true,
 }

@@ -13,9 +13,13 @@ import (
 // A gitCall is a git command in parts.
 type gitCall struct {
 	sub   string // the subcommand
+	name  word   // the same
 	args  []word // what follows it
 	plain bool   // no option before it but --no-pager
 }
+
+// words returns the command without the options before the subcommand.
+func (g *gitCall) words() []word { return append([]word{{s: "git"}, g.name}, g.args...) }
 
 // gitGlobals are git's own options that take the next word as their value.
 var gitGlobals = []string{"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--super-prefix", "--attr-source", "--exec-path"}
@@ -29,7 +33,7 @@ func parseGit(words []word) (g gitCall, ok bool) {
 	for i := 1; i < len(words); i++ {
 		s := words[i].s
 		if !strings.HasPrefix(s, "-") {
-			g.sub, g.args = s, words[i+1:]
+			g.sub, g.name, g.args = s, words[i], words[i+1:]
 			return g, true
 		}
 		if s != "--no-pager" {

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"capstan/internal/sched"
@@ -86,13 +87,14 @@ type Policy struct {
 	allow, ask, deny []*rule
 	settings         string
 	hidesDenied      bool
+	otherShell       bool // commands are run by a shell whose lines are not analysed
 }
 
 // New reads the rules and returns the policy. A rule of permissions.deny or
 // permissions.ask that cannot be read is an error, for ignoring it would run
 // what it forbids; one of permissions.allow is dropped with a warning.
 func New(o Options) (*Policy, []string, error) {
-	p := &Policy{mode: o.Mode, settings: o.Settings, hidesDenied: o.HidesDenied}
+	p := &Policy{mode: o.Mode, settings: o.Settings, hidesDenied: o.HidesDenied, otherShell: runtime.GOOS == "windows"}
 	if p.mode == "" {
 		p.mode = Default
 	}
@@ -193,29 +195,36 @@ type finding struct {
 
 // judge decides about one act: deny beats ask beats allow, whatever the layer.
 // An allow rule answers a question that the mode would ask, and nothing more:
-// what plan mode denies stays denied.
+// what plan mode denies stays denied, also where a rule would ask.
 func (p *Policy) judge(a *act) finding {
-	if r := match(p.deny, a, p.place); r != nil {
-		return finding{a, sched.Deny, a.what() + " is forbidden by " + r.String(), r}
-	}
-	if f, hit := p.search(a); hit {
+	f, ruled := p.byRule(a)
+	if ruled && f.decision == sched.Deny {
 		return f
 	}
-	if r := match(p.ask, a, p.place); r != nil {
-		return finding{a, sched.Ask, a.what() + " is to be asked about by " + r.String(), r}
-	}
-	if a.kind == actOpaque && a.unread {
-		if r := p.shellRule(); r != nil {
-			return finding{a, sched.Ask, a.why + ", so " + r.String() + " cannot be checked", r}
-		}
-	}
 	decision, reason := p.byMode(a)
+	if ruled && decision != sched.Deny {
+		return f
+	}
 	if decision == sched.Ask {
 		if r := match(p.allow, a, p.place); r != nil {
 			return finding{a, sched.Allow, "", r}
 		}
 	}
 	return finding{a, decision, reason, nil}
+}
+
+// byRule says what the rules that deny or ask make of an act.
+func (p *Policy) byRule(a *act) (finding, bool) {
+	if r := match(p.deny, a, p.place); r != nil {
+		return finding{a, sched.Deny, a.what() + " is forbidden by " + r.String(), r}, true
+	}
+	if f, hit := p.search(a); hit {
+		return f, true
+	}
+	if r := match(p.ask, a, p.place); r != nil {
+		return finding{a, sched.Ask, a.what() + " is to be asked about by " + r.String(), r}, true
+	}
+	return p.unchecked(a)
 }
 
 // search judges the search of a directory that holds files which a rule
@@ -240,12 +249,28 @@ func (p *Policy) search(a *act) (finding, bool) {
 	return finding{}, false
 }
 
-// shellRule returns a deny or ask rule about some shell commands, if there is
-// one.
-func (p *Policy) shellRule() *rule {
+// unchecked asks, in every mode, about what only turns out when it runs and
+// could be what a deny or ask rule about commands speaks of.
+func (p *Policy) unchecked(a *act) (finding, bool) {
+	switch {
+	case a.kind == actOpaque && a.unread:
+		if r := p.shellRule(func(*commandPattern) bool { return true }); r != nil {
+			return finding{a, sched.Ask, a.why + ", so " + r.String() + " cannot be checked", r}, true
+		}
+	case a.kind == actCommand:
+		if r := p.shellRule(func(cp *commandPattern) bool { return cp.could(a) }); r != nil {
+			return finding{a, sched.Ask, "what " + show(text(a.words)) + " runs is known only then, so " + r.String() + " cannot be checked", r}, true
+		}
+	}
+	return finding{}, false
+}
+
+// shellRule returns the first deny or ask rule about commands that f is true
+// for.
+func (p *Policy) shellRule(f func(*commandPattern) bool) *rule {
 	for _, list := range [][]*rule{p.deny, p.ask} {
 		for _, r := range list {
-			if r.command != nil {
+			if r.command != nil && f(r.command) {
 				return r
 			}
 		}

@@ -459,6 +459,80 @@ func TestDecide(t *testing.T) {
 		{Yolo, "deny Bash(curl:*)", "sh if (", "ask", "curl"},
 		{Yolo, "deny Bash(curl:*)", "sh FOO=1 curl x", "deny", "curl"},
 		{Yolo, "deny Bash(rm)", "sh rm -rf x", "allow", ""},
+
+		// Options of a shell, and what else takes a line.
+		{Yolo, "deny Bash(rm:*)", "sh bash -c -- 'rm x'", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh bash -cx 'rm x'", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh bash -c -e 'rm x'", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh bash --norc --rcfile f -o pipefail +O extglob -ec 'rm x'", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh bash -co pipefail 'rm x'", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh sudo -u bash bash -c 'rm x'", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh bash -c 'ls' 'rm x'", "allow", ""},
+		{Yolo, "deny Bash(rm:*)", "sh bash script.sh -c 'rm x'", "allow", ""},
+		{Yolo, "deny Bash(rm:*)", `sh trap "rm x" EXIT`, "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", `sh trap -- "rm x" EXIT`, "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", `sh trap - EXIT`, "allow", ""},
+		{Yolo, "deny Bash(rm:*)", "sh flock l rm x", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh flock l -c 'rm x'", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh su -c'rm x' me", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh su me --command='rm x'", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh script -qc 'rm x' f", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh env -S 'rm x'", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh watch -n 5 'rm x'", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh eval -- 'rm x'", "deny", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh builtin eval 'rm x'", "deny", "rm"},
+		{Yolo, "deny Bash(git push:*)", "sh git -C sub --no-pager push", "deny", "git push"},
+		{Yolo, "deny Bash(git push:*)", "sh git -c a.b=c pull", "allow", ""},
+
+		// What only turns out when it runs could be what a rule forbids.
+		{Yolo, "deny Bash(rm:*)", "sh $(echo rm) x", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh R=rm; $R x", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh $'rm' x", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh r? x", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh {rm,x}", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh sudo $X y", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh env" + strings.Repeat(" A=1", maxBehind) + " rm x", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", `sh echo "rm x" | bash`, "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", `sh echo "rm x" | sudo sh -`, "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", `sh echo "rm x" | bash -s a`, "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", `sh echo "rm x" | bash /dev/stdin`, "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", `sh echo "rm x" | sudo -s`, "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", `sh echo "rm x" | su me`, "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", `sh bash <<< "rm x"`, "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh bash <<EOF\nrm x\nEOF", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh bash <(echo rm x)", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh . /dev/stdin <<< 'rm x'", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh source $X", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh trap $X EXIT", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", `sh bash -c "$X"`, "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh echo rm x | xargs env", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh echo rm x | xargs -I{} sh -c {}", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh echo rm x | xargs sh -c", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh echo rm x | xargs -I% %", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh shopt -s expand_aliases; alias x='rm y'", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh hash -p /bin/rm x; x y", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh x='a[$(rm y)]'; echo $((x))", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh export PS4='$(rm y)'; set -x", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh echo 'rm x' | at now", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh " + nested(maxInner+1, "rm x"), "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh " + nested(maxInner, "rm x"), "deny", "rm"},
+		{Yolo, "deny Bash(git push:*)", "sh git $X", "ask", "git push"},
+		{Yolo, "deny Bash(git push:*)", "sh git pus?", "ask", "git push"},
+		{Yolo, "deny Bash(git push:*)", "sh git -C sub $X", "ask", "git push"},
+		{Yolo, "deny Bash(git push)", "sh git push $X", "ask", "git push"},
+		{Yolo, "ask Bash(git push:*)", "sh $X", "ask", "git push"},
+		{Default, "deny Bash(rm:*); allow Bash(bash:*)", "sh echo x | bash", "ask", "rm"},
+		{Default, "allow Bash(echo:*); allow Bash(bash:*)", "sh echo x | bash", "allow", ""},
+		{Yolo, "deny Bash(git push:*)", `sh git commit -m "$X"`, "allow", ""},
+		{Yolo, "deny Bash(git push:*)", "sh make $X *.o", "allow", ""},
+		{Yolo, "deny Bash(rm:*)", "sh find . -exec grep x {} +", "allow", ""},
+		{Yolo, "deny Bash(rm:*)", "sh ls | xargs wc -l", "allow", ""},
+		{Yolo, "deny Bash(rm:*)", "sh mapfile -t a < a.txt", "allow", ""},
+		{Yolo, "deny Edit(.env)", "sh $X y", "allow", ""},
+
+		// Plan mode denies what a rule would ask about.
+		{Plan, "ask Edit", "write_file a.txt", "deny", ""},
+		{Plan, "deny Bash(rm:*)", "sh $X y", "deny", ""},
 		{Yolo, "deny run_shell_command(rm)", "sh rm -rf x", "deny", "rm"},
 		{Default, "allow run_shell_command(make)", "sh make install", "ask", ""},
 		{Yolo, "ask Bash(git push:*)", "sh git push", "ask", "git push"},
@@ -487,6 +561,53 @@ func TestDecide(t *testing.T) {
 		}
 		if got.Decision != sched.Allow && (got.Reason == "" || got.Suggestion == "") {
 			t.Errorf("%s, %q: %s: no reason or suggestion: %+v", c.mode, c.rules, c.call, got)
+		}
+	}
+}
+
+// nested puts a line into that many shells.
+func nested(n int, line string) string {
+	for range n {
+		line = "sh -c " + quoteWord(line)
+	}
+	return line
+}
+
+// TestManyInnerLines: lines within lines are taken apart up to a bound.
+func TestManyInnerLines(t *testing.T) {
+	w := newWorld(t)
+	o := w.options(Yolo)
+	o.Rules = w.rules("deny Bash(rm:*)")
+	p, _, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := p.Decide(t.Context(), w.request(t, "sh "+strings.Repeat("watch ", maxCommand/8)))
+	if got.Decision != sched.Ask || !strings.Contains(got.Reason, "too many lines") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestOtherShell: where another shell runs the commands (cmd.exe of Windows),
+// none is known to be harmless or to be what a rule forbids.
+func TestOtherShell(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		mode        Mode
+		rules, want string
+	}{
+		{Default, "", "ask"}, {Plan, "", "deny"}, {Yolo, "", "allow"}, {Yolo, "deny Bash(rm:*)", "ask"},
+		{Default, "allow Bash(ls:*)", "ask"}, {Default, "allow Bash", "allow"}, {Yolo, "deny Bash", "deny"},
+	} {
+		o := w.options(c.mode)
+		o.Rules = w.rules(c.rules)
+		p, _, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.otherShell = true
+		if got := p.Decide(t.Context(), w.request(t, "sh ls ^& del x")); decisions[got.Decision] != c.want {
+			t.Errorf("%s, %q: %+v, want %s", c.mode, c.rules, got, c.want)
 		}
 	}
 }

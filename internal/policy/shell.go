@@ -13,7 +13,8 @@ import (
 const (
 	maxCommand = 64 << 10 // bytes of a command line that is taken apart
 	maxNesting = 1000     // things in it that could nest
-	maxInner   = 4        // lines that are arguments of lines (sh -c)
+	maxInner   = 4        // lines that are arguments of lines (sh -c), one in the other
+	maxLines   = 64       // such lines in all
 	maxDirs    = 8        // directories that a command could be in after cd
 )
 
@@ -21,7 +22,8 @@ const (
 // command wherever it stands, each redirect, and what cannot be judged. It
 // starts in dir, a resolved path.
 func (p *Policy) shellActs(src, dir string) []act {
-	w := &shellWalk{place: p.place, dirs: []string{dir}}
+	ruled := p.shellRule(func(*commandPattern) bool { return true }) != nil
+	w := &shellWalk{place: p.place, dirs: []string{dir}, ruled: ruled}
 	w.source(src, 0)
 	if len(w.acts) == 0 {
 		w.doubt("runs no command")
@@ -34,8 +36,10 @@ type shellWalk struct {
 	acts  []act
 	// dirs are all the directories that a part of the line could run in. A cd
 	// adds to them; whether it fails or stays in a subshell is not followed.
-	dirs []string
-	lost bool // something may have changed where and how commands run
+	dirs  []string
+	lost  bool // something may have changed where and how commands run
+	lines int  // within this one, so far
+	ruled bool // a rule forbids some commands, or asks about them
 }
 
 // doubt notes something that cannot be judged, once.
@@ -43,6 +47,15 @@ func (w *shellWalk) doubt(format string, a ...any) {
 	why := "the command line " + fmt.Sprintf(format, a...)
 	if !slices.ContainsFunc(w.acts, func(a act) bool { return a.why == why }) {
 		w.acts = append(w.acts, act{kind: actOpaque, why: why})
+	}
+}
+
+// unseen notes that the line runs commands which do not stand in it, so that
+// rules about commands cannot be checked. Without such rules, what the command
+// is judged as is enough.
+func (w *shellWalk) unseen(format string, a ...any) {
+	if w.ruled {
+		w.acts = append(w.acts, act{kind: actOpaque, unread: true, why: "the command line " + fmt.Sprintf(format, a...)})
 	}
 }
 
@@ -97,7 +110,9 @@ func nesting(src string) int {
 func (w *shellWalk) node(node syntax.Node, depth int) {
 	switch n := node.(type) {
 	case nil, *syntax.File, *syntax.BinaryCmd, *syntax.Subshell, *syntax.Block, *syntax.Word, *syntax.Lit, *syntax.SglQuoted,
-		*syntax.DblQuoted, *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ExtGlob, *syntax.Comment, *syntax.Assign:
+		*syntax.DblQuoted, *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ExtGlob, *syntax.Comment:
+	case *syntax.Assign:
+		w.assign(n)
 	case *syntax.Stmt:
 		if n.Background || n.Coprocess || n.Disown {
 			w.doubt("leaves a command running in the background")
@@ -127,7 +142,9 @@ func (w *shellWalk) call(n *syntax.CallExpr, depth int) {
 	for _, arg := range n.Args {
 		a.words = append(a.words, wordOf(arg))
 	}
-	w.inner(a.words, depth)
+	for i := range behind(a.words) {
+		w.inner(a.words[i:], i > 0, depth)
+	}
 	reads, as, ok := w.readOnly(&a)
 	if !ok && shiftsShell[a.words[0].s] {
 		w.lost = true
@@ -151,38 +168,6 @@ var shiftsShell = map[string]bool{
 	"exec": true, "set": true, "shopt": true, "enable": true, "hash": true, "builtin": true, "command": true,
 	"export": true, "unset": true, "read": true, "trap": true, dynamic: true,
 }
-
-// inner takes apart the line that is an argument of this command, so that
-// rules see what it runs.
-func (w *shellWalk) inner(words []word, depth int) {
-	if depth >= maxInner {
-		return
-	}
-	first := 0
-	if wrappers[filepath.Base(words[0].s)] {
-		first = slices.IndexFunc(words, func(w word) bool { return shells[filepath.Base(w.s)] })
-	}
-	if first < 0 || !shells[filepath.Base(words[first].s)] {
-		return
-	}
-	words = words[first:]
-	if words[0].s == "eval" {
-		parts := make([]string, len(words))
-		for i, word := range words {
-			parts[i] = word.s
-		}
-		w.source(strings.Join(parts[1:], " "), depth+1)
-		return
-	}
-	for i, word := range words {
-		if i > 0 && strings.HasPrefix(word.s, "-") && strings.HasSuffix(word.s, "c") && i+1 < len(words) {
-			w.source(words[i+1].s, depth+1)
-			return
-		}
-	}
-}
-
-var shells = map[string]bool{"eval": true, "sh": true, "bash": true, "dash": true, "zsh": true, "ksh": true, "ash": true}
 
 // redirect judges a redirect: it reads or writes the path that it names, as
 // the file tools do (BUG-SP-05).

@@ -1,0 +1,186 @@
+package policy
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// shells run the line that follows -c, else a script, else their input.
+var shells = map[string]bool{
+	"sh": true, "bash": true, "rbash": true, "dash": true, "zsh": true, "ksh": true, "mksh": true, "ash": true, "fish": true,
+}
+
+// inner takes apart the line that is an argument of this command, so that
+// rules see what it runs. The command may stand behind another one.
+func (w *shellWalk) inner(words []word, wrapped bool, depth int) {
+	name, args := filepath.Base(words[0].s), words[1:]
+	switch {
+	case shells[name]:
+		w.shell(name, args, wrapped, depth)
+		return
+	case name == "eval":
+		w.inside(strings.TrimPrefix(joined(args), "-- "), depth)
+		return
+	}
+	switch name {
+	case "trap":
+		if len(args) > 0 && args[0].s == "--" {
+			args = args[1:]
+		}
+		if len(args) > 1 {
+			w.inside(args[0].s, depth)
+		}
+	case "su", "runuser", "script", "flock":
+		if !w.lineOption(args, "-c", "--command", depth) && name != "flock" && name != "runuser" {
+			w.unseen("starts a shell with %s, which reads its commands elsewhere", name)
+		}
+	case "env":
+		w.lineOption(args, "-S", "--split-string", depth)
+	case "watch":
+		for i := range args[:min(len(args), 8)] { // an option, its value, the line
+			if !strings.HasPrefix(args[i].s, "-") {
+				w.inside(joined(args[i:]), depth)
+			}
+		}
+	case "sudo", "doas":
+		for _, arg := range args {
+			if arg.s == "-s" || arg.s == "-i" || arg.s == "--shell" || arg.s == "--login" {
+				w.unseen("starts a shell with %s", name)
+			}
+		}
+	case "xargs", "parallel":
+		w.input(name, args)
+	case "source", ".":
+		if len(args) > 0 && (args[0].computed() || isInput(args[0].s)) {
+			w.unseen("runs commands that it reads (%s)", name)
+		}
+	case "alias":
+		if len(args) > 0 {
+			w.unseen("gives commands another name (alias)")
+		}
+	case "hash", "mapfile", "readarray":
+		if slices.ContainsFunc(args, func(arg word) bool {
+			return strings.HasPrefix(arg.s, "-") && strings.ContainsAny(arg.s, "pC") || arg.computed()
+		}) {
+			w.unseen("gives %s a command", name)
+		}
+	case "at", "batch", "crontab":
+		w.unseen("runs commands later (%s)", name)
+	}
+}
+
+func joined(words []word) string {
+	parts := make([]string, len(words))
+	for i, word := range words {
+		parts[i] = word.s
+	}
+	return strings.Join(parts, " ")
+}
+
+// inside takes a line within this one apart.
+func (w *shellWalk) inside(src string, depth int) {
+	if w.lines++; depth >= maxInner || w.lines > maxLines {
+		w.unseen("has too many lines inside each other")
+		return
+	}
+	w.source(src, depth+1)
+}
+
+// shell finds the line that a shell runs. Its options end at the first word
+// that is none; some take a word, and -c may stand anywhere among them.
+func (w *shellWalk) shell(name string, args []word, wrapped bool, depth int) {
+	line, input := false, false
+	for len(args) > 0 {
+		s := args[0].s
+		if args[0].computed() || len(s) < 2 && s != "-" || s[0] != '-' && s[0] != '+' {
+			break
+		}
+		args = args[1:]
+		if s == "--" || s == "-" {
+			break
+		}
+		take := 0
+		switch {
+		case s == "--rcfile" || s == "--init-file" || s == "--init-command":
+			take = 1
+		case s == "--command":
+			line = true
+		case !strings.HasPrefix(s, "--"):
+			line = line || s[0] == '-' && strings.Contains(s, "c")
+			input = input || s[0] == '-' && strings.Contains(s, "s")
+			take = strings.Count(s, "o") + strings.Count(s, "O")
+		}
+		args = args[min(take, len(args)):]
+	}
+	switch {
+	case len(args) == 0 && line && !wrapped: // nothing: an error
+	case len(args) == 0, !line && (input || args[0].computed() || isInput(args[0].s)):
+		w.unseen("starts a shell that reads its commands (%s)", name)
+	case line:
+		w.inside(args[0].s, depth)
+	}
+}
+
+// isInput says whether a file is what is fed in.
+func isInput(path string) bool {
+	return path == "-" || strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/")
+}
+
+// lineOption takes apart the line that is the value of an option.
+func (w *shellWalk) lineOption(args []word, short, long string, depth int) bool {
+	for i, arg := range args {
+		switch value, ok := strings.CutPrefix(arg.s, long+"="); {
+		case ok:
+			w.inside(value, depth)
+			return true
+		case arg.s == long, strings.HasPrefix(arg.s, "-") && !strings.HasPrefix(arg.s, "--") && strings.HasSuffix(arg.s, short[1:]):
+			if i+1 < len(args) {
+				w.inside(args[i+1].s, depth)
+				return true
+			}
+		case strings.HasPrefix(arg.s, short):
+			w.inside(arg.s[len(short):], depth)
+			return true
+		}
+	}
+	return false
+}
+
+// input judges a command that makes commands of what it reads.
+func (w *shellWalk) input(name string, args []word) {
+	unseen := name == "parallel"
+	for _, arg := range args {
+		base := filepath.Base(arg.s)
+		unseen = unseen || wrappers[base] || shells[base] || base == "eval" ||
+			strings.HasPrefix(arg.s, "-I") || strings.HasPrefix(arg.s, "-i") || strings.HasPrefix(arg.s, "-J") || strings.HasPrefix(arg.s, "--replace")
+	}
+	if unseen {
+		w.unseen("makes commands of what it reads (%s)", name)
+	}
+}
+
+// evaluated are variables whose value the shell runs.
+var evaluated = map[string]bool{"BASH_ENV": true, "ENV": true, "PS4": true, "PROMPT_COMMAND": true}
+
+// assign looks for commands in the value of a variable, where they run when
+// something evaluates the variable.
+func (w *shellWalk) assign(a *syntax.Assign) {
+	found := a.Name != nil && evaluated[a.Name.Value]
+	look := func(n *syntax.Word) {
+		if n != nil {
+			found = found || strings.Contains(wordOf(n).s, "$(") || strings.Contains(wordOf(n).s, "`")
+		}
+	}
+	look(a.Value)
+	if a.Array != nil {
+		for _, e := range a.Array.Elems {
+			look(e.Value)
+		}
+	}
+	if found {
+		w.unseen("puts commands into a variable")
+	}
+}
