@@ -143,7 +143,7 @@ func gitDirs(root string) (dir, common string, err error) {
 		return "", "", err
 	}
 	if !info.IsDir() {
-		text, err := os.ReadFile(dir) // isWorkTree has seen that it is small
+		text, err := smallFile(dir)
 		if err != nil {
 			return "", "", err
 		}

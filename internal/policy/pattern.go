@@ -59,7 +59,7 @@ func parsePathPattern(spec string, pl *place) (*pathPattern, error) {
 		pp.glob = "**/" + fold(strings.TrimSuffix(rest, "/"))
 		return pp, nil
 	}
-	base, err := resolve(filepath.Join(anchor, filepath.FromSlash(fixed)))
+	base, err := resolveFar(filepath.Join(anchor, filepath.FromSlash(fixed)))
 	if err != nil {
 		return nil, fmt.Errorf("following %s: %w", spec, err)
 	}

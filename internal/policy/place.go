@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -32,7 +33,7 @@ func newPlace(dir, home string, roots []string) (*place, error) {
 	}
 	pl := &place{dir: real}
 	if filepath.IsAbs(home) {
-		if pl.home, err = resolve(home); err != nil {
+		if pl.home, err = resolveFar(home); err != nil {
 			return nil, fmt.Errorf("finding the home directory: %w", err)
 		}
 	}
@@ -118,48 +119,72 @@ func (pl *place) sensitive(path string) string {
 	return ""
 }
 
+// maxLinks is how many symbolic links one path may lead through, as in Linux
+// and for the tools that open files.
+const maxLinks = 40
+
 // errLinks says that a path cannot be followed to its end.
-var errLinks = errors.New("too many symbolic links")
+var errLinks = fmt.Errorf("more than %d symbolic links, maybe in a circle", maxLinks)
 
 // resolve follows every symbolic link of an absolute path, one component after
 // the other as the kernel does, so that `link/..` is the parent of the link's
 // target. What does not exist yet is kept as it is below its deepest existing
-// ancestor (BUG-PP-01).
+// ancestor (BUG-PP-01). What cannot be looked at is an error, for it could
+// lead anywhere. The tools that open files resolve in the same way.
 func resolve(path string) (string, error) {
+	at, _, err := follow(path)
+	return at, err
+}
+
+// follow is resolve; with an error it returns how far it came, and what is
+// left of the path.
+func follow(path string) (at, left string, err error) {
 	vol := filepath.VolumeName(path)
-	at := vol + string(filepath.Separator)
+	at = vol + string(filepath.Separator)
 	rest := splitPath(path[len(vol):])
-	for links := 0; len(rest) > 0; {
-		part := rest[0]
-		rest = rest[1:]
-		switch part {
-		case "", ".":
+	for links := 0; len(rest) > 0; rest = rest[1:] {
+		switch rest[0] {
+		case ".":
 			continue
 		case "..":
 			at = filepath.Dir(at)
 			continue
 		}
-		next := filepath.Join(at, part)
-		// What cannot be looked at cannot be followed by a tool either.
+		next := filepath.Join(at, rest[0])
 		info, err := os.Lstat(next)
-		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-			at = next
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return at, filepath.Join(rest...), err
+		case info.Mode()&fs.ModeSymlink != 0:
+			if links++; links > maxLinks {
+				return at, filepath.Join(rest...), &fs.PathError{Op: "resolve", Path: path, Err: errLinks}
+			}
+			target, err := os.Readlink(next)
+			if err != nil {
+				return at, filepath.Join(rest...), err
+			}
+			if filepath.IsAbs(target) {
+				at = filepath.VolumeName(target) + string(filepath.Separator)
+				target = target[len(filepath.VolumeName(target)):]
+			}
+			rest = slices.Concat(rest[:1], splitPath(target), rest[1:])
 			continue
 		}
-		if links++; links > 100 {
-			return "", &fs.PathError{Op: "resolve", Path: path, Err: errLinks}
-		}
-		target, err := os.Readlink(next)
-		if err != nil {
-			return "", err
-		}
-		if filepath.IsAbs(target) {
-			at = filepath.VolumeName(target) + string(filepath.Separator)
-			target = target[len(filepath.VolumeName(target)):]
-		}
-		rest = append(splitPath(target), rest...)
+		at = next
 	}
-	return at, nil
+	return at, "", nil
+}
+
+// resolveFar is resolve for a path of which a part may not be open to the
+// user: that part is kept as it is written, for no tool can follow it either.
+// A rule about such files stays in force.
+func resolveFar(path string) (string, error) {
+	at, left, err := follow(path)
+	if errors.Is(err, errLinks) {
+		return "", err
+	}
+	return filepath.Join(at, left), nil
 }
 
 func splitPath(p string) []string {
@@ -182,21 +207,29 @@ func realDir(dir string) (string, error) {
 	return real, nil
 }
 
-// isWorkTree says whether a directory is the top of a git work tree. An empty
-// directory or a stray file that happens to be called .git is none.
-func isWorkTree(dir string) bool {
+// isWorkTree says whether a directory is the top of a git work tree of this
+// user. An empty directory or a stray file that happens to be called .git is
+// none.
+func isWorkTree(dir string) bool { return isWorkTreeOf(os.Geteuid(), dir) }
+
+// isWorkTreeOf asks for another user. A .git that neither this user nor the
+// system's administrator made does not count: whoever can write to /tmp would
+// otherwise make it the workspace, with its settings, of all that people do
+// below it.
+func isWorkTreeOf(uid int, dir string) bool {
 	git := filepath.Join(dir, ".git")
+	for _, stat := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} { // a link has an owner of its own
+		if info, err := stat(git); err != nil || !ownedBy(uid, info) {
+			return false
+		}
+	}
 	info, err := os.Stat(git)
 	if err != nil {
 		return false
 	}
 	if info.IsDir() {
-		_, err := os.Stat(filepath.Join(git, "HEAD"))
-		return err == nil
+		return exists(filepath.Join(git, "HEAD"))
 	}
-	if !info.Mode().IsRegular() || info.Size() > 64<<10 {
-		return false
-	}
-	text, err := os.ReadFile(git)
+	text, err := smallFile(git)
 	return err == nil && bytes.HasPrefix(text, []byte("gitdir:"))
 }

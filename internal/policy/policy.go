@@ -331,7 +331,8 @@ func couldChange(a *act) string {
 }
 
 // Workspace returns the workspace around a directory: the git work tree that
-// holds it, else the directory itself, with symbolic links resolved.
+// holds it, else the directory itself, with symbolic links resolved. A work
+// tree whose .git another user made is none.
 func Workspace(dir string) (string, error) {
 	if !filepath.IsAbs(dir) {
 		return "", fmt.Errorf("finding the workspace of %q: want an absolute path", dir)

@@ -1,9 +1,12 @@
 package policy
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -148,21 +151,54 @@ func TestAddedRoot(t *testing.T) {
 
 func TestResolve(t *testing.T) {
 	w := newWorld(t)
-	if err := os.Symlink("loop", filepath.Join(w.base, "loop")); err != nil {
-		t.Fatal(err)
+	links := map[string]string{"loop": "loop", "l1": "ws/a.txt"}
+	for i := 2; i <= maxLinks+1; i++ {
+		links[fmt.Sprint("l", i)] = fmt.Sprint("l", i-1)
+	}
+	for link, target := range links {
+		if err := os.Symlink(target, filepath.Join(w.base, link)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for in, want := range map[string]string{
 		"/ws/a.txt": "/ws/a.txt", "/link/a.txt": "/ws/a.txt", "/link/../x": "/x", "/ws/out/../y": "/y",
 		"/ws/out/new/f": "/outside/new/f", "/ws/dangling": "/outside/new.txt", "/ws/none/../../x": "/x", "/ws//./a.txt/": "/ws/a.txt",
-		"/ws/a.txt/x": "/ws/a.txt/x",
+		"/l40": "/ws/a.txt",
 	} {
 		got, err := resolve(w.base + in)
 		if diff := cmp.Diff(w.base+want, got); diff != "" || err != nil {
 			t.Errorf("%s: %s %v", in, diff, err)
 		}
 	}
-	if got, err := resolve(w.base + "/loop/x"); err == nil {
-		t.Errorf("a loop resolves to %s", got)
+	for in, want := range map[string]error{
+		"/loop/x": errLinks, "/l41": errLinks, "/ws/a.txt/x": syscall.ENOTDIR, "/ws/" + strings.Repeat("x", 300) + "/../a.txt": syscall.ENAMETOOLONG,
+	} {
+		if got, err := resolve(w.base + in); !errors.Is(err, want) {
+			t.Errorf("%s resolves to %s (%v), want %v", in, got, err, want)
+		}
+	}
+}
+
+// TestRuleBelowWhatIsClosed: a rule about files that this user cannot look at
+// stays in force; one whose links lead nowhere is broken.
+func TestRuleBelowWhatIsClosed(t *testing.T) {
+	w := newWorld(t)
+	if err := os.Symlink("loop", filepath.Join(w.ws, "loop")); err != nil {
+		t.Fatal(err)
+	}
+	o := w.options(Yolo)
+	o.Home = w.ws + "/a.txt/home" // a home that cannot be
+	o.Rules = w.rules("deny Read(/a.txt/x/*.pem)")
+	p, _, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.Hidden(w.ws+"/a.txt/x/y.pem") || p.Hidden(w.ws+"/a.txt/y.pem") {
+		t.Error("the rule does not mean what it says")
+	}
+	o.Rules = w.rules("deny Read(/loop/x)")
+	if _, _, err := New(o); !errors.Is(err, errLinks) {
+		t.Errorf("a rule that leads in a circle: %v", err)
 	}
 }
 
