@@ -14,6 +14,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // The layers, the farthest first. For single values the nearest layer that
@@ -87,7 +91,25 @@ func (o Origin) String() string {
 	return o.Layer + " settings " + o.position()
 }
 
-func (o Origin) position() string { return fmt.Sprintf("%s:%d:%d", o.File, o.Line, o.Column) }
+func (o Origin) position() string { return fmt.Sprintf("%s:%d:%d", spelled(o.File), o.Line, o.Column) }
+
+// spelled writes a path so that nothing in it acts on a terminal: a folder that
+// somebody sent may be called anything.
+func spelled(path string) string {
+	if strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) {
+		return strconv.Quote(path)
+	}
+	return path
+}
+
+// clean spells the path of an error out.
+func clean(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return &fs.PathError{Op: at.Op, Path: spelled(at.Path), Err: at.Err}
+	}
+	return err
+}
 
 // A Warning is something that is not as it was meant, but does no harm.
 type Warning struct {
@@ -151,7 +173,7 @@ func (l *loader) file(layer, path string) {
 	case errors.Is(err, fs.ErrNotExist) && layer != Named:
 		return
 	case err != nil:
-		l.faults = append(l.faults, fmt.Errorf("reading the %s settings: %w", layer, err))
+		l.faults = append(l.faults, fmt.Errorf("reading the %s settings: %w", layer, clean(err)))
 		return
 	}
 	l.seen, l.out.Files = append(l.seen, info), append(l.out.Files, path)
@@ -163,6 +185,7 @@ func (l *loader) file(layer, path string) {
 			l.settings(d, root)
 		}
 	}
+	d.fold()
 	l.warnings = append(l.warnings, d.warnings...)
 	l.faults = append(l.faults, d.faults...)
 }
@@ -202,10 +225,10 @@ func readFile(path string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("%s is not a regular file", path)
+		return nil, nil, fmt.Errorf("%s is not a regular file", spelled(path))
 	}
 	if info.Size() > maxFile {
-		return nil, nil, fmt.Errorf("%s is larger than %d bytes", path, maxFile)
+		return nil, nil, fmt.Errorf("%s is larger than %d bytes", spelled(path), maxFile)
 	}
 	src, err := os.ReadFile(path)
 	return src, info, err

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
@@ -18,7 +19,22 @@ type document struct {
 	src         []byte
 	warnings    []Warning
 	faults      []error
+	rules       int // of permissions, so far
+	// How many warnings and faults there are beyond maxReports.
+	moreWarnings, moreFaults int
+	last                     mark // where position was last
 }
+
+// A mark is an offset with its line and column, both from 0.
+type mark struct{ at, line, column int }
+
+const (
+	// maxRules bounds the rules of one file: each is parsed, and compared with
+	// every call, also those of a folder that nobody trusts.
+	maxRules = 2000
+	// maxReports bounds the warnings about one file, and its faults.
+	maxReports = 20
+)
 
 // maxDepth bounds how deep a file may nest, for parsers recurse.
 const maxDepth = 100
@@ -69,14 +85,14 @@ var syntaxError = regexp.MustCompile(`(?s)^hujson: line (\d+), column (\d+): (.*
 func (d *document) syntax(err error) (at int, text string) {
 	m := syntaxError.FindStringSubmatch(err.Error())
 	if m == nil {
-		return 0, err.Error()
+		return 0, plain(err.Error())
 	}
 	line, _ := strconv.Atoi(m[1])
 	column, _ := strconv.Atoi(m[2])
 	for ; line > 1; line-- {
 		at += bytes.IndexByte(d.src[at:], '\n') + 1
 	}
-	return min(at+column-1, len(d.src)), m[3]
+	return min(at+column-1, len(d.src)), plain(m[3])
 }
 
 // tooDeep returns where nesting exceeds maxDepth, or -1. Brackets in strings
@@ -127,8 +143,7 @@ func (d *document) duplicates(v *hujson.Value) {
 			m := &t.Members[i]
 			name := nameOf(m)
 			if first, ok := seen[name]; ok {
-				line, column := d.position(first)
-				d.fault(m.Name.StartOffset, "%s is there twice (first at %d:%d): keep one", show(name), line, column)
+				d.twice(name, first, m.Name.StartOffset)
 			} else {
 				seen[name] = m.Name.StartOffset
 			}
@@ -141,13 +156,32 @@ func (d *document) duplicates(v *hujson.Value) {
 	}
 }
 
+func (d *document) twice(name string, first, second int) {
+	line, column := 0, 0
+	if len(d.faults) < maxReports { // else nobody will read it
+		line, column = d.position(first)
+	}
+	d.fault(second, "%s is there twice (first at %d:%d): keep one", show(name), line, column)
+}
+
 func nameOf(m *hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal).String() }
 
-// position turns an offset into line and column.
+// position turns an offset into line and column. It goes on from where it was
+// last, for the places of a file are mostly asked for in their order.
 func (d *document) position(at int) (line, column int) {
-	before := d.src[:min(at, len(d.src))]
-	start := bytes.LastIndexByte(before, '\n') + 1
-	return 1 + bytes.Count(before, []byte("\n")), 1 + utf8.RuneCount(before[start:])
+	at = min(at, len(d.src))
+	if at < d.last.at {
+		d.last = mark{}
+	}
+	part, m := d.src[d.last.at:at], d.last
+	if n := bytes.Count(part, []byte("\n")); n > 0 {
+		m.line, m.column = m.line+n, 0
+		part = part[bytes.LastIndexByte(part, '\n')+1:]
+	}
+	m.column += utf8.RuneCount(part)
+	m.at = at
+	d.last = m
+	return m.line + 1, m.column + 1
 }
 
 func (d *document) origin(at int) Origin {
@@ -156,11 +190,29 @@ func (d *document) origin(at int) Origin {
 }
 
 func (d *document) fault(at int, format string, a ...any) {
+	if len(d.faults) == maxReports {
+		d.moreFaults++
+		return
+	}
 	d.faults = append(d.faults, fmt.Errorf("%s: %s", d.origin(at).position(), fmt.Sprintf(format, a...)))
 }
 
 func (d *document) warn(at int, format string, a ...any) {
+	if len(d.warnings) == maxReports {
+		d.moreWarnings++
+		return
+	}
 	d.warnings = append(d.warnings, Warning{d.origin(at), fmt.Sprintf(format, a...)})
+}
+
+// fold adds how many warnings and faults are not reported.
+func (d *document) fold() {
+	if d.moreWarnings > 0 {
+		d.warnings = append(d.warnings, Warning{d.origin(0), fmt.Sprintf("and %d more warnings about this file", d.moreWarnings)})
+	}
+	if d.moreFaults > 0 {
+		d.faults = append(d.faults, fmt.Errorf("%s: and %d more faults in this file", d.origin(0).position(), d.moreFaults))
+	}
 }
 
 // expect reports a value of the wrong type.
@@ -177,7 +229,7 @@ func kindOf(v *hujson.Value) string {
 	case '"':
 		return "the string " + show(v.Value.(hujson.Literal).String())
 	case '0':
-		return "the number " + string(v.Value.(hujson.Literal))
+		return "the number " + plain(string(v.Value.(hujson.Literal)))
 	}
 	return string(v.Value.(hujson.Literal))
 }
@@ -198,21 +250,20 @@ func (d *document) boolean(v *hujson.Value, path string) (value, ok bool) {
 	return v.Value.(hujson.Literal).Bool(), true
 }
 
-// texts reads a list of strings and calls f for each; it reports every one
-// that is none.
-func (d *document) texts(v *hujson.Value, path string, f func(s string, from Origin)) (ok bool) {
+// texts reads a list of strings and calls f for each, with its offset; it
+// reports every one that is none.
+func (d *document) texts(v *hujson.Value, path string, f func(s string, at int)) {
 	list, ok := v.Value.(*hujson.Array)
 	if !ok {
 		d.expect(v, path, "a list of strings")
-		return false
+		return
 	}
 	for i := range list.Elements {
 		e := &list.Elements[i]
 		if s, ok := d.text(e, fmt.Sprintf("%s[%d]", path, i), "a string"); ok {
-			f(s, d.origin(e.StartOffset))
+			f(s, e.StartOffset)
 		}
 	}
-	return true
 }
 
 // members calls f for each member of an object.
@@ -242,6 +293,14 @@ func show(s string) string {
 		s = string(r[:most]) + "…"
 	}
 	return strconv.Quote(s)
+}
+
+// plain is show for a text that is left as it is when nothing is wrong with it.
+func plain(s string) string {
+	if len(s) > 200 || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) {
+		return show(s)
+	}
+	return s
 }
 
 // nearest returns the known key that was probably meant, or "".

@@ -77,7 +77,7 @@ func (l *loader) tools(d *document, v *hujson.Value) {
 // not nil, for it is set.
 func (d *document) names(v *hujson.Value, path string) []string {
 	out := []string{}
-	d.texts(v, path, func(s string, _ Origin) { out = append(out, s) })
+	d.texts(v, path, func(s string, _ int) { out = append(out, s) })
 	return out
 }
 
@@ -86,8 +86,13 @@ func (l *loader) permissions(d *document, v *hujson.Value, lists []string) {
 	d.members(v, "permissions", func(name string, at int, v *hujson.Value) {
 		switch {
 		case slices.Contains(lists, name):
-			d.texts(v, "permissions."+name, func(s string, from Origin) {
-				l.out.Rules = append(l.out.Rules, Rule{name, s, from})
+			d.texts(v, "permissions."+name, func(s string, at int) {
+				switch d.rules++; {
+				case d.rules <= maxRules:
+					l.out.Rules = append(l.out.Rules, Rule{name, s, d.origin(at)})
+				case d.rules == maxRules+1:
+					d.fault(at, "more than %d rules in one file: say it with fewer, wider ones (Tool, Tool(directory), a * in a name)", maxRules)
+				}
 			})
 		case !slices.Contains(permissionKeys, name):
 			d.unknown(at, "permissions", name, permissionKeys)

@@ -140,7 +140,7 @@ func resolveDir(dir string) (string, error) {
 	}
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return "", fmt.Errorf("finding the folder: %w", err)
+		return "", fmt.Errorf("finding the folder: %w", clean(err))
 	}
 	return real, nil
 }
