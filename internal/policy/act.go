@@ -2,10 +2,12 @@ package policy
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"capstan/internal/sched"
@@ -158,13 +160,25 @@ func show(s string) string {
 	return s + cut
 }
 
-// quote writes a rule as it stands in a settings file.
+// quote writes a rule as it stands in a settings file: as JSON, with nothing
+// in it that acts on a terminal or cannot be seen.
 func quote(s string) string {
 	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(s) != nil {
-		return strconv.Quote(s)
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	b.WriteByte('"')
+	return b.String()
 }

@@ -61,7 +61,7 @@ func parsePathPattern(spec string, pl *place) (*pathPattern, error) {
 	}
 	base, err := resolveFar(filepath.Join(anchor, filepath.FromSlash(fixed)))
 	if err != nil {
-		return nil, fmt.Errorf("following %s: %w", spec, err)
+		return nil, fmt.Errorf("following %s: %w", show(spec), plain(err))
 	}
 	pp.bases, pp.glob = []string{base}, fold(glob)
 	return pp, nil

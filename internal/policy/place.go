@@ -191,18 +191,27 @@ func splitPath(p string) []string {
 	return strings.FieldsFunc(p, func(r rune) bool { return r < 0x80 && os.IsPathSeparator(uint8(r)) })
 }
 
+// plain spells the path of an error out.
+func plain(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return &fs.PathError{Op: at.Op, Path: show(at.Path), Err: at.Err}
+	}
+	return err
+}
+
 // realDir resolves a path that has to be a directory.
 func realDir(dir string) (string, error) {
 	real, err := resolve(dir)
 	if err != nil {
-		return "", err
+		return "", plain(err)
 	}
 	info, err := os.Stat(real)
 	if err != nil {
-		return "", err
+		return "", plain(err)
 	}
 	if !info.IsDir() {
-		return "", &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}
+		return "", plain(&fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR})
 	}
 	return real, nil
 }

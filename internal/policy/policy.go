@@ -47,7 +47,12 @@ type Rule struct {
 }
 
 func (r Rule) String() string {
-	s := "permissions." + r.List + " " + quote(r.Text)
+	s := "permissions." + r.List + " "
+	if len(r.Text) > maxRule { // it is not in force
+		s += show(r.Text)
+	} else {
+		s += quote(r.Text)
+	}
 	if r.Origin != "" {
 		s += " (" + r.Origin + ")"
 	}
@@ -111,7 +116,7 @@ func New(o Options) (*Policy, []string, error) {
 	for _, d := range o.Readable {
 		dir, err := resolve(d)
 		if err != nil {
-			return nil, nil, fmt.Errorf("finding the readable directory %s: %w", d, err)
+			return nil, nil, fmt.Errorf("finding the readable directory %s: %w", show(d), plain(err))
 		}
 		p.readable = append(p.readable, dir)
 	}
@@ -119,14 +124,21 @@ func New(o Options) (*Policy, []string, error) {
 	return p, warnings, err
 }
 
+// maxReports bounds the warnings about rules, and the faults.
+const maxReports = 20
+
 // read parses the rules into their lists.
 func (p *Policy) read(rules []Rule, tools []string) (warnings []string, err error) {
 	var faults []error
+	var known []string
+	if tools != nil {
+		known = names(tools)
+	}
 	for _, text := range rules {
 		r, err := parseRule(text, p.place)
 		typo := ""
 		if err == nil {
-			typo, err = r.unknown(tools)
+			typo, err = r.unknown(known)
 		}
 		switch {
 		case err != nil && text.List == "allow":
@@ -148,6 +160,12 @@ func (p *Policy) read(rules []Rule, tools []string) (warnings []string, err erro
 		default:
 			faults = append(faults, fmt.Errorf("reading %s: unknown list %q: want allow, ask or deny", text, text.List))
 		}
+	}
+	if more := len(warnings) - maxReports; more > 0 {
+		warnings = append(warnings[:maxReports], fmt.Sprintf("and %d more warnings about rules", more))
+	}
+	if more := len(faults) - maxReports; more > 0 {
+		faults = append(faults[:maxReports], fmt.Errorf("and %d more rules that cannot be read", more))
 	}
 	return warnings, errors.Join(faults...)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -90,7 +91,7 @@ func parseRule(text Rule, pl *place) (*rule, error) {
 	}
 	r := &rule{Rule: text, name: strings.TrimSpace(name), pattern: strings.Contains(name, "*")}
 	if r.name == "" || strings.ContainsAny(r.name, " \t\r\n),;\"'`") {
-		return nil, fmt.Errorf("%q is no tool name: want Tool or Tool(spec)", r.name)
+		return nil, fmt.Errorf("%s is no tool name: want Tool or Tool(spec)", show(r.name))
 	}
 	if a, ok := aliases[r.name]; ok {
 		r.alias = a
@@ -116,10 +117,10 @@ func (r *rule) parseSpec(spec string, pl *place) (err error) {
 	case slices.Contains(r.tools, "web_fetch"):
 		domain, ok := strings.CutPrefix(spec, "domain:")
 		if r.domain = strings.ToLower(strings.TrimSpace(domain)); !ok || r.domain == "" || strings.ContainsAny(r.domain, "/:*") {
-			return fmt.Errorf("%s takes domain:HOST in parentheses", r.name)
+			return fmt.Errorf("%s takes domain:HOST in parentheses", show(r.name))
 		}
 	default:
-		return fmt.Errorf("%s takes nothing in parentheses; write %s alone, or one rule for each tool", r.name, r.name)
+		return fmt.Errorf("%[1]s takes nothing in parentheses; write %[1]s alone, or one rule for each tool", show(r.name))
 	}
 	return err
 }
@@ -194,20 +195,21 @@ func matchBelow(list []*rule, a *act) *rule {
 	return nil
 }
 
-// unknown reports a rule for a tool that does not exist. To forbid or to ask,
-// a name that is nearly right is an error: it was meant to protect something.
-func (r *rule) unknown(tools []string) (warning string, err error) {
-	if tools == nil || r.pattern || strings.HasPrefix(r.name, "mcp__") {
+// unknown reports a rule for a tool that does not exist; names are all that
+// exist. To forbid or to ask, a name that is nearly right is an error: it was
+// meant to protect something.
+func (r *rule) unknown(names []string) (warning string, err error) {
+	if names == nil || r.pattern || strings.HasPrefix(r.name, "mcp__") {
 		return "", nil
 	}
-	if slices.Contains(tools, r.name) || knownName(r.name) {
+	if _, ok := slices.BinarySearch(names, r.name); ok || knownName(r.name) {
 		return "", nil
 	}
-	near := nearestName(r.name, tools)
+	near := nearestName(r.name, names)
 	if near == "" {
-		return fmt.Sprintf("no tool is called %s", r.name), nil
+		return "no tool is called " + show(r.name), nil
 	}
-	return "", fmt.Errorf("no tool is called %s; did you mean %s?", r.name, near)
+	return "", fmt.Errorf("no tool is called %s; did you mean %s?", show(r.name), show(near))
 }
 
 // knownName says whether there is such a tool in some session or mode, if not
@@ -260,43 +262,38 @@ func hostOf(r *sched.Request) string {
 	return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 }
 
+// names returns all names that a rule could mean, sorted.
+func names(tools []string) []string {
+	all := slices.AppendSeq(slices.Clone(tools), maps.Keys(aliases))
+	slices.Sort(all)
+	return all
+}
+
 // nearestName returns the known name that was probably meant: equal but for
-// case, or two letters apart.
-func nearestName(want string, tools []string) string {
-	names := slices.Clone(tools)
-	for n := range aliases {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	best, dist := "", 3
+// case, or up to two letters apart.
+func nearestName(want string, names []string) string {
+	want = strings.ToLower(want)
+	best, most := "", min(2, len(want)/2)
 	for _, n := range names {
-		d := distance(strings.ToLower(want), strings.ToLower(n))
-		if d < dist && d < len(want)/2+1 {
-			best, dist = n, d
+		for most >= 0 && edits(want, strings.ToLower(n), most) {
+			best, most = n, most-1
 		}
 	}
 	return best
 }
 
-// distance counts the single-byte edits between two short names.
-func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
+// edits says whether a becomes b by changing, adding or removing at most so
+// many bytes. A file may have many rules and a session many tools; so it gives
+// up early instead of counting all that differs.
+func edits(a, b string, most int) bool {
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	switch {
+	case a == "" || b == "":
+		return len(a)+len(b) <= most
+	case most == 0 || len(a)-len(b) > most || len(b)-len(a) > most:
+		return false
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
+	return edits(a[1:], b[1:], most-1) || edits(a[1:], b, most-1) || edits(a, b[1:], most-1)
 }

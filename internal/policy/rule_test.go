@@ -84,6 +84,83 @@ func TestRuleForNoTool(t *testing.T) {
 	}
 }
 
+// TestManyReports: warnings and errors about rules are bounded. With every
+// distance to a name counted in full, this test takes a minute.
+func TestManyReports(t *testing.T) {
+	o := newWorld(t).options(Default)
+	for i := range 3000 {
+		o.Tools = append(o.Tools, fmt.Sprintf("mcp__server__%020d", i))
+	}
+	for i := range 2000 {
+		o.Rules = append(o.Rules, Rule{List: "deny", Text: fmt.Sprintf("mpc_service__%020d", i)})
+	}
+	_, warnings, err := New(o)
+	if len(warnings) != maxReports+1 || warnings[maxReports] != "and 1980 more warnings about rules" || err != nil {
+		t.Errorf("%d warnings, the last %q; %v", len(warnings), warnings[len(warnings)-1], err)
+	}
+	for i := range o.Rules {
+		o.Rules[i].Text = "Read("
+	}
+	_, _, err = New(o)
+	lines := strings.Split(fmt.Sprint(err), "\n")
+	if len(lines) != maxReports+1 || lines[maxReports] != "and 1980 more rules that cannot be read" {
+		t.Errorf("%d faults, the last %q", len(lines), lines[len(lines)-1])
+	}
+}
+
+// TestEdits compares with the whole table of distances.
+func TestEdits(t *testing.T) {
+	words := []string{"", "a", "b", "ab", "ba", "abc", "acb", "bash", "Bash", "bahs", "basch", "bas", "shell", "read", "reed", "raed", "reader", "dear"}
+	for _, a := range words {
+		for _, b := range words {
+			for most := range 4 {
+				if got, want := edits(a, b, most), levenshtein(a, b) <= most; got != want {
+					t.Errorf("%q to %q in %d: %t, want %t", a, b, most, got, want)
+				}
+			}
+		}
+	}
+}
+
+func levenshtein(a, b string) int {
+	switch {
+	case a == "" || b == "":
+		return len(a) + len(b)
+	case a[0] == b[0]:
+		return levenshtein(a[1:], b[1:])
+	}
+	return 1 + min(levenshtein(a[1:], b[1:]), levenshtein(a[1:], b), levenshtein(a, b[1:]))
+}
+
+// TestHostileRules: what a folder's rules say cannot act on the terminal.
+func TestHostileRules(t *testing.T) {
+	w := newWorld(t)
+	const hostile = "\x1b[2K\u202e\u009b\U000e0001"
+	for _, text := range []string{
+		hostile, "To" + hostile, "Read(" + hostile, "To" + hostile + "(x)", "WebFetch" + hostile + "(x)", "Bas" + "\x1b",
+		"Bash($(" + hostile + "))", "Bash('" + hostile + ")", "Read(/loop/" + hostile + ")", "Read(" + strings.Repeat(hostile, 1000) + ")", "mcp__" + hostile + "(x)",
+	} {
+		if err := os.Symlink("loop", filepath.Join(w.ws, "loop")); err != nil && !os.IsExist(err) {
+			t.Fatal(err)
+		}
+		for _, list := range []string{"deny", "allow"} {
+			o := w.options(Default)
+			o.Tools = []string{"read_file"}
+			o.Rules = []Rule{{List: list, Text: text}}
+			_, warnings, err := New(o)
+			if s := fmt.Sprint(warnings, err); strings.ContainsAny(s, "\x1b\u202e\u009b\U000e0001") || len(s) > 3000 || err == nil && len(warnings) == 0 {
+				t.Errorf("%s %.40q: %q", list, text, s)
+			}
+		}
+	}
+	if got, want := quote("a\"\\\x1b\U000e0001é"), `"a\"\\\u001b\udb40\udc01é"`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if _, err := Workspace(w.base + "/" + hostile); err == nil || strings.ContainsAny(err.Error(), hostile) && strings.Contains(err.Error(), "\x1b") {
+		t.Error(err)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	w := newWorld(t)
 	for name, o := range map[string]Options{
