@@ -3,7 +3,7 @@
 // tool is one Go file with its description in a .md file beside it.
 //
 // It is not a policy: it says which paths a call touches (Access) and then
-// touches no other ones, and package policy decides whether it may. It has no
+// touches no other ones (Invocation.Access), and package policy decides whether it may. It has no
 // scheduler and no locks of its own either: calls on one path come one after
 // the other because package sched locks what Access names.
 package builtin
@@ -59,7 +59,6 @@ type files struct {
 	roots []string
 	hide  func(path string) bool
 	seen  tracker
-	judge claims
 
 	// portable switches the Linux-only ways of opening files off, for tests.
 	portable bool
@@ -84,9 +83,6 @@ type base struct {
 }
 
 func (b *base) Spec() *tool.Spec { return &b.spec }
-
-// Finalize forgets what Access kept for the call.
-func (b *base) Finalize(_ context.Context, c *tool.Call, _ *tool.Result) { b.judge.drop(c) }
 
 // badArgs is the answer to arguments that passed the schema and still are none.
 func (b *base) badArgs(err error) tool.Result {

@@ -44,13 +44,16 @@ func call(t testing.TB, tl tool.Tool, src tool.Source, args any) tool.Result {
 		t.Fatal(err)
 	}
 	c := &tool.Call{ID: "c1", Name: tl.Spec().Name, Args: raw, Source: src}
-	tl.(tool.Accessor).Access(c)
-	r, err := tl.Run(context.Background(), &tool.Invocation{Call: c, Progress: func(msg.Part) {}})
+	r, err := tl.Run(context.Background(), admitted(tl, c))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tl.(tool.Finalizer).Finalize(context.Background(), c, &r)
 	return r
+}
+
+// admitted is a call as sched hands it to its tool.
+func admitted(tl tool.Tool, c *tool.Call) *tool.Invocation {
+	return &tool.Invocation{Call: c, Access: tl.(tool.Accessor).Access(c), Progress: func(msg.Part) {}}
 }
 
 func (s *session) call(name string, args obj) tool.Result {
@@ -181,7 +184,6 @@ func FuzzAccess(f *testing.F) {
 			if p, ok := tl.(tool.Previewer); ok {
 				_, _ = p.Preview(context.Background(), c) // must only come back
 			}
-			tl.(tool.Finalizer).Finalize(context.Background(), c, nil)
 		}
 	})
 }

@@ -43,7 +43,7 @@ type editArgs struct {
 func (t *editTool) Access(c *tool.Call) tool.Access {
 	var in editArgs
 	_ = json.Unmarshal(c.Args, &in) // what cannot be read has no path, and that is said below
-	return t.writeAccess(c, in.FilePath)
+	return t.writeAccess(in.FilePath)
 }
 
 // Preview shows what a call would change.
@@ -52,7 +52,11 @@ func (t *editTool) Preview(ctx context.Context, c *tool.Call) (string, error) {
 	if err := json.Unmarshal(c.Args, &in); err != nil {
 		return "", fmt.Errorf("previewing edit: %w", err)
 	}
-	ch, err := t.plan(ctx, c, in)
+	path, err := t.resolve(in.FilePath)
+	if err != nil {
+		return "", err
+	}
+	ch, err := t.plan(ctx, path, in)
 	if err != nil {
 		return "", err
 	}
@@ -64,7 +68,11 @@ func (t *editTool) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, 
 	if err := json.Unmarshal(inv.Call.Args, &in); err != nil {
 		return t.badArgs(err), nil
 	}
-	c, err := t.plan(ctx, inv.Call, in)
+	path, err := t.judged(inv.Access, in.FilePath)
+	if err != nil {
+		return t.notWritten(in.FilePath, err), nil
+	}
+	c, err := t.plan(ctx, path, in)
 	if err == nil {
 		err = t.write(ctx, c)
 	}
@@ -93,11 +101,7 @@ func (c *change) report() string {
 	return fmt.Sprintf("Edited %s %s%s:\n%s", c.shown, where, c.noted(), region(c.new, line, 1+strings.Count(first.New, "\n")))
 }
 
-func (t *editTool) plan(ctx context.Context, call *tool.Call, in editArgs) (*change, error) {
-	path, err := t.claimed(call, in.FilePath)
-	if err != nil {
-		return nil, err
-	}
+func (t *editTool) plan(ctx context.Context, path string, in editArgs) (_ *change, err error) {
 	c := &change{path: path, shown: t.show(path)}
 	c.before, err = t.load(ctx, path)
 	switch {

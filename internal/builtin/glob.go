@@ -56,7 +56,7 @@ func (t *globTool) Access(c *tool.Call) tool.Access {
 		return tool.Access{Overlap: true, Outside: true}
 	}
 	dir, _ := in.split()
-	return t.readAccess(c, dir)
+	return t.readAccess(dir)
 }
 
 func (t *globTool) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, error) {
@@ -68,7 +68,7 @@ func (t *globTool) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, 
 		return tool.Fail(tool.CodeInvalidArgs, "the pattern %q is not a glob: an open [ or { needs its ] or }; write \\[ or \\{ for the character itself", in.Pattern), nil
 	}
 	at, pattern := in.split()
-	dir, err := t.claimed(inv.Call, at)
+	dir, err := t.judged(inv.Access, at)
 	if err != nil {
 		return tool.Fail(tool.CodeFailed, "searching %s: %v", at, err), nil
 	}

@@ -52,7 +52,7 @@ func (t *grepSearch) Access(c *tool.Call) tool.Access {
 	if json.Unmarshal(c.Args, &in) != nil {
 		return tool.Access{Overlap: true, Outside: true}
 	}
-	return t.readAccess(c, in.orHere())
+	return t.readAccess(in.orHere())
 }
 
 // A match is one line that the pattern was found in.
@@ -74,7 +74,7 @@ func (t *grepSearch) Run(ctx context.Context, inv *tool.Invocation) (tool.Result
 	if in.Glob = filepath.ToSlash(in.Glob); !doublestar.ValidatePattern(in.Glob) {
 		return tool.Fail(tool.CodeInvalidArgs, "the glob %q cannot be used: an open [ or { needs its ] or }", in.Glob), nil
 	}
-	root, err := t.claimed(inv.Call, in.orHere())
+	root, err := t.judged(inv.Access, in.orHere())
 	if err != nil {
 		return tool.Fail(tool.CodeFailed, "searching %s: %v", in.orHere(), err), nil
 	}

@@ -105,15 +105,9 @@ func JobLine(j shell.Job) string { return j.ID + ": " + oneLine(j.Command) }
 // its exec (ruling 9).
 func RunningJobs(jobs *shell.Jobs, callID string) (lines []string) {
 	for _, j := range jobs.List() {
-		rest, below := strings.CutPrefix(j.Owner, callID)
-		if j.Running && below && (rest == "" || !isWord(rest[0])) {
+		if j.Running && (j.Owner == callID || strings.HasPrefix(j.Owner, callID+"/")) {
 			lines = append(lines, JobLine(j))
 		}
 	}
 	return lines
-}
-
-// isWord tells call-1 followed by a separator from call-12.
-func isWord(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

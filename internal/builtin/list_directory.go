@@ -49,11 +49,11 @@ func (a pathArgs) orHere() string {
 func (t *listDirectory) Access(c *tool.Call) tool.Access {
 	var in pathArgs
 	_ = json.Unmarshal(c.Args, &in) // what cannot be read means the working directory
-	return t.readAccess(c, in.orHere())
+	return t.readAccess(in.orHere())
 }
 
-func (b *base) readAccess(c *tool.Call, p string) tool.Access {
-	path, ok := b.claim(c, p)
+func (b *base) readAccess(p string) tool.Access {
+	path, ok := b.touched(p)
 	if !ok {
 		return tool.Access{Overlap: true, Outside: true}
 	}
@@ -71,7 +71,7 @@ func (t *listDirectory) Run(ctx context.Context, inv *tool.Invocation) (tool.Res
 	if err := json.Unmarshal(inv.Call.Args, &in); err != nil {
 		return t.badArgs(err), nil
 	}
-	dir, err := t.claimed(inv.Call, in.orHere())
+	dir, err := t.judged(inv.Access, in.orHere())
 	if err != nil {
 		return tool.Fail(tool.CodeFailed, "listing %s: %v", in.orHere(), err), nil
 	}

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -13,11 +14,16 @@ import (
 // batch runs calls as one model turn, through the whole path of a call.
 func (s *session) batch(calls ...tool.Call) []tool.Result {
 	s.Helper()
+	return s.batchWith(sched.Options{}, calls...)
+}
+
+func (s *session) batchWith(o sched.Options, calls ...tool.Call) []tool.Result {
+	s.Helper()
 	var reg tool.Registry
 	if err := reg.Add(allOf(s.f)...); err != nil {
 		s.Fatal(err)
 	}
-	rt := sched.New(sched.Options{})
+	rt := sched.New(o)
 	return rt.Run(s.Context(), func() *tool.View { return reg.View(tool.Direct, tool.Scope{}) }, calls)
 }
 
@@ -64,8 +70,41 @@ func TestOnePathInOrder(t *testing.T) { // BUG-CC-01 BUG-CC-03
 	if rs[1].Text() != "one" || rs[3].Text() != "two" {
 		t.Errorf("read %q, then %q", rs[1].Text(), rs[3].Text())
 	}
-	if n := len(s.f.judge.paths); n != 0 {
-		t.Errorf("%d calls are still remembered", n)
+}
+
+// only is a policy that allows what one function does.
+type only func(*sched.Request) bool
+
+func (f only) Decide(_ context.Context, r *sched.Request) sched.Verdict {
+	if f(r) {
+		return sched.Verdict{Decision: sched.Allow}
+	}
+	return sched.Verdict{Decision: sched.Deny}
+}
+
+// Each call touches what it itself was judged by, whatever id the model gave to
+// it and to others.
+func TestSameIDs(t *testing.T) { // BUG-PP-01
+	for _, turn := range [][]tool.Call{
+		{request(1, "write_file", obj{"file_path": "in", "content": "x"}), request(1, "write_file", obj{"file_path": "../out", "content": "y"})},
+		{request(1, "write_file", obj{"file_path": "../out", "content": "y"}), request(1, "write_file", obj{"file_path": "in", "content": "x"})},
+	} {
+		s := newSession(t)
+		s.f.dir = s.path("ws")
+		s.write("ws/f", "")
+		inside := only(func(r *sched.Request) bool { return strings.HasPrefix(r.Access.Writes[0], s.f.dir) })
+		for i, r := range s.batchWith(sched.Options{Policy: inside}, turn...) {
+			want := tool.Success
+			if strings.Contains(string(turn[i].Args), "out") {
+				want = tool.Denied
+			}
+			if r.Status != want || r.CallID != "1" {
+				t.Errorf("%s: %s of %q: %s", turn[i].Args, r.Status, r.CallID, r.Text())
+			}
+		}
+		s.clean(".", "ws")
+		s.clean("ws", "f", "in")
+		s.holds("ws/in", "x")
 	}
 }
 

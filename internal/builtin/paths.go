@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 
 	"capstan/internal/tool"
 )
@@ -87,58 +87,26 @@ func cutPath(p string) (part, rest string) {
 	return p, ""
 }
 
-// claims remembers which path each call was judged and locked by, from Access
-// to the end of the call, so that what is opened is what was approved even
-// when a symbolic link has been swapped in between.
-type claims struct {
-	mu    sync.Mutex
-	paths map[string]string // by call id
-}
-
-func (c *claims) put(call *tool.Call, path string) {
-	if call.ID == "" {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.paths == nil {
-		c.paths = map[string]string{}
-	}
-	c.paths[call.ID] = path
-}
-
-func (c *claims) get(call *tool.Call) (string, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	path, ok := c.paths[call.ID]
-	return path, ok
-}
-
-func (c *claims) drop(call *tool.Call) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.paths, call.ID)
-}
-
-// claim resolves the path of a call for Access. ok is false when nothing can
+// touched resolves the path of a call for Access. ok is false when nothing can
 // be said about it; then the call is judged as reaching anywhere, and its body
 // fails with the reason.
-func (f *files) claim(c *tool.Call, p string) (path string, ok bool) {
+func (f *files) touched(p string) (path string, ok bool) {
 	path, err := f.resolve(p)
-	if err != nil {
-		return "", false
-	}
-	f.judge.put(c, path)
-	return path, true
+	return path, err == nil
 }
 
-// claimed returns the path that a call was judged by, or resolves it when
-// nobody asked for its Access.
-func (f *files) claimed(c *tool.Call, p string) (string, error) {
-	if path, ok := f.judge.get(c); ok {
-		return path, nil
+// judged returns the one path that a call was judged and locked by, so that
+// what is opened is what was approved even when a symbolic link has been
+// swapped in between. p is that path as the call spells it: when it had no
+// meaning then, it has none now.
+func (f *files) judged(a tool.Access, p string) (string, error) {
+	if paths := slices.Concat(a.Reads, a.Writes); len(paths) == 1 {
+		return paths[0], nil
 	}
-	return f.resolve(p)
+	if _, err := f.resolve(p); err != nil {
+		return "", err
+	}
+	return "", fmt.Errorf("resolving %s: %w", p, errMoved)
 }
 
 // why says in a model's words what went wrong with a path.

@@ -112,12 +112,12 @@ func TestSwappedLink(t *testing.T) { // BUG-PP-01
 			s.write("d/f", "open")
 			s.write("d/sub/x", "")
 			c := &tool.Call{ID: name, Name: name, Args: json.RawMessage(args), Source: tool.FromProgram}
-			s.tools[name].(tool.Accessor).Access(c)
+			inv := admitted(s.tools[name], c)
 			if err := os.RemoveAll(s.path("d")); err != nil {
 				t.Fatal(err)
 			}
 			s.link(secret, "d")
-			r, err := s.tools[name].Run(t.Context(), &tool.Invocation{Call: c})
+			r, err := s.tools[name].Run(t.Context(), inv)
 			if err != nil || r.Status == tool.Success || strings.Contains(r.Text(), "secret") {
 				t.Errorf("%s: %v %s %s", name, err, r.Status, r.Text())
 			}
@@ -134,15 +134,34 @@ func TestSwappedLink(t *testing.T) { // BUG-PP-01
 	})
 }
 
-// What a call was judged by is forgotten when the call is over.
-func TestClaimsEnd(t *testing.T) {
-	s := newSession(t)
-	s.write("f", "x")
-	s.ok("read_file", obj{"file_path": "f"})
-	s.ok("glob", obj{"pattern": "*"})
-	if n := len(s.f.judge.paths); n != 0 {
-		t.Errorf("%d calls are still remembered", n)
-	}
+// A path that led nowhere when the call was judged is not tried again, since
+// nobody has judged where it leads now.
+func TestPathThatHadNoMeaning(t *testing.T) { // BUG-PP-01
+	eachWay(t, func(t *testing.T, s *session) {
+		for name, args := range map[string]string{
+			"read_file":      `{"file_path":"d/f"}`,
+			"list_directory": `{"path":"d"}`,
+			"glob":           `{"pattern":"d/*"}`,
+			"grep_search":    `{"pattern":"s","path":"d/f"}`,
+			"write_file":     `{"file_path":"d/new","content":"x"}`,
+			"edit":           `{"file_path":"d/new","old_string":"","new_string":"x"}`,
+		} {
+			s.link("d", "d")
+			inv := admitted(s.tools[name], &tool.Call{Name: name, Args: json.RawMessage(args), Source: tool.FromProgram})
+			if err := os.Remove(s.path("d")); err != nil {
+				t.Fatal(err)
+			}
+			s.write("d/f", "secret")
+			r, err := s.tools[name].Run(t.Context(), inv)
+			if err != nil || r.Status != tool.Failed || !strings.Contains(r.Text(), "try again") || strings.Contains(r.Text(), "secret") {
+				t.Errorf("%s: %v %s %s", name, err, r.Status, r.Text())
+			}
+			s.clean("d", "f")
+			if err := os.RemoveAll(s.path("d")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }
 
 // A working directory under a link is shown, and left by `..`, as the real one.

@@ -54,7 +54,7 @@ type readArgs struct {
 func (t *readFile) Access(c *tool.Call) tool.Access {
 	var in readArgs
 	_ = json.Unmarshal(c.Args, &in) // what cannot be read has no path, and that is said below
-	path, ok := t.claim(c, in.FilePath)
+	path, ok := t.touched(in.FilePath)
 	if !ok {
 		return tool.Access{Overlap: true, Outside: true}
 	}
@@ -66,7 +66,7 @@ func (t *readFile) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, 
 	if err := json.Unmarshal(inv.Call.Args, &in); err != nil {
 		return tool.Fail(tool.CodeInvalidArgs, "reading the arguments of read_file: %v", err), nil
 	}
-	path, err := t.claimed(inv.Call, in.FilePath)
+	path, err := t.judged(inv.Access, in.FilePath)
 	if err != nil {
 		return t.fail(in.FilePath, err), nil
 	}

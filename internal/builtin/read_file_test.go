@@ -229,7 +229,7 @@ func TestReadCancelled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := s.tools[name].Run(ctx, &tool.Invocation{Call: &tool.Call{Name: name, Args: raw}})
+		r, err := s.tools[name].Run(ctx, admitted(s.tools[name], &tool.Call{Name: name, Args: raw}))
 		if err != nil || r.Status != tool.Cancelled || r.Code != tool.CodeAborted {
 			t.Errorf("%s: %v %v %s", name, err, r.Status, r.Text())
 		}
@@ -244,10 +244,8 @@ func BenchmarkReadTiny(b *testing.B) {
 	c := &tool.Call{ID: "c1", Name: "read_file", Args: json.RawMessage(`{"file_path":"a.txt"}`), Source: tool.FromProgram}
 	b.ReportAllocs()
 	for b.Loop() {
-		rd.(tool.Accessor).Access(c)
-		if r, err := rd.Run(context.Background(), &tool.Invocation{Call: c}); err != nil || r.Status != tool.Success {
+		if r, err := rd.Run(context.Background(), admitted(rd, c)); err != nil || r.Status != tool.Success {
 			b.Fatal(err, r.Text())
 		}
-		rd.(tool.Finalizer).Finalize(context.Background(), c, nil)
 	}
 }

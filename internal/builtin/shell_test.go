@@ -272,7 +272,7 @@ func TestJobTools(t *testing.T) {
 	if got := RunningJobs(s.jobs, "call_12"); got != nil { // its job has ended; call_1's is another's
 		t.Errorf("running below call_12: %q", got)
 	}
-	for _, other := range []string{"call_", "call_1/11", "call_1/1/1"} { // of which call_1/1 is no part
+	for _, other := range []string{"call", "call_", "call_1/11", "call_1/1/1", "call_1#2"} { // of which call_1/1 is no part
 		if got := RunningJobs(s.jobs, other); got != nil {
 			t.Errorf("running below %s: %q", other, got)
 		}

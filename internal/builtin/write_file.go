@@ -38,11 +38,11 @@ type writeArgs struct {
 func (t *writeFile) Access(c *tool.Call) tool.Access {
 	var in writeArgs
 	_ = json.Unmarshal(c.Args, &in) // what cannot be read has no path, and that is said below
-	return t.writeAccess(c, in.FilePath)
+	return t.writeAccess(in.FilePath)
 }
 
-func (b *base) writeAccess(c *tool.Call, p string) tool.Access {
-	path, ok := b.claim(c, p)
+func (b *base) writeAccess(p string) tool.Access {
+	path, ok := b.touched(p)
 	if !ok {
 		return tool.Access{Overlap: true, Outside: true}
 	}
@@ -55,7 +55,11 @@ func (t *writeFile) Preview(ctx context.Context, c *tool.Call) (string, error) {
 	if err := json.Unmarshal(c.Args, &in); err != nil {
 		return "", fmt.Errorf("previewing write_file: %w", err)
 	}
-	ch, err := t.plan(ctx, c, in)
+	path, err := t.resolve(in.FilePath)
+	if err != nil {
+		return "", err
+	}
+	ch, err := t.plan(ctx, path, in)
 	if err != nil {
 		return "", err
 	}
@@ -67,7 +71,11 @@ func (t *writeFile) Run(ctx context.Context, inv *tool.Invocation) (tool.Result,
 	if err := json.Unmarshal(inv.Call.Args, &in); err != nil {
 		return t.badArgs(err), nil
 	}
-	c, err := t.plan(ctx, inv.Call, in)
+	path, err := t.judged(inv.Access, in.FilePath)
+	if err != nil {
+		return t.notWritten(in.FilePath, err), nil
+	}
+	c, err := t.plan(ctx, path, in)
 	if err != nil {
 		return t.notWritten(in.FilePath, err), nil
 	}
@@ -102,11 +110,7 @@ func (b *base) notWritten(p string, err error) tool.Result {
 	return tool.Fail(tool.CodeFailed, "%s %s: %s; nothing was changed", b.spec.Name, p, b.why(p, err))
 }
 
-func (t *writeFile) plan(ctx context.Context, call *tool.Call, in writeArgs) (*change, error) {
-	path, err := t.claimed(call, in.FilePath)
-	if err != nil {
-		return nil, err
-	}
+func (t *writeFile) plan(ctx context.Context, path string, in writeArgs) (_ *change, err error) {
 	c := &change{path: path, shown: t.show(path), new: in.Content, after: []byte(in.Content)}
 	c.before, err = t.load(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {

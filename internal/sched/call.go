@@ -16,6 +16,7 @@ import (
 type job struct {
 	ticket           // its place in the gate
 	call   tool.Call // without its token; what every stage sees
+	given  string    // the id that the caller knows the call by
 	nested bool
 	bridge bool // it came out of a tool_call
 	view   func() *tool.View
@@ -42,8 +43,12 @@ func (j *job) request() *Request {
 // or leaves the refusal in the job. Its order of refusals is that of ruling 4.
 // No hook, rule, person or guard has seen the call when it is refused here.
 func (rt *Runtime) submit(ctx context.Context, view func() *tool.View, turn *group, by *program, c tool.Call) *job {
+	given := c.ID
 	refusal := rt.origin(&c, by)
-	j := &job{call: c, view: view, result: refusal, nested: by != nil}
+	j := &job{call: c, given: given, view: view, result: refusal, nested: by != nil}
+	if given == "" { // every nested one: its id was made here
+		j.given = c.ID
+	}
 	j.group = turn
 	if refusal != nil {
 		return j
@@ -141,7 +146,11 @@ func access(t tool.Tool, c *tool.Call) (a tool.Access) {
 			a = tool.Access{Outside: true}
 		}
 	}()
-	a = ac.Access(c)
+	return owned(ac.Access(c))
+}
+
+// owned is a copy whose lists nobody else has.
+func owned(a tool.Access) tool.Access {
 	a.Reads, a.Writes = slices.Clone(a.Reads), slices.Clone(a.Writes)
 	return a
 }
@@ -235,7 +244,7 @@ func (rt *Runtime) invoke(ctx context.Context, j *job, v *tool.View) (r tool.Res
 			r = tool.Fail(tool.CodeFailed, "%s failed: %v", j.call.Name, p)
 		}
 	}()
-	inv := &tool.Invocation{Call: j.traced(), View: v, Progress: func(p msg.Part) {
+	inv := &tool.Invocation{Call: j.traced(), View: v, Access: owned(j.access), Progress: func(p msg.Part) {
 		rt.observe(j, Event{Kind: Progress, Part: p})
 	}}
 	if j.gateway() {
@@ -305,10 +314,11 @@ func (rt *Runtime) settle(ctx context.Context, j *job) tool.Result {
 		}
 		complete(r)
 	}
-	r.CallID, r.Name = j.call.ID, j.call.Name
+	r.CallID, r.Name = j.given, j.call.Name
 	r.Notes = j.notes
 	rt.budget(j, r)
 	rt.observe(j, Event{Kind: Settled, Result: r})
+	rt.unname(j.call.ID)
 	return *r
 }
 

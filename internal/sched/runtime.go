@@ -19,6 +19,7 @@ type Runtime struct {
 
 	mu     sync.Mutex
 	tokens map[*tool.Parent]*program // the exec calls that run now
+	live   map[string]bool           // the ids of the calls that have not settled
 	nextID int
 
 	observing sync.Mutex // events reach Observe one at a time
@@ -47,7 +48,7 @@ func New(o Options) *Runtime {
 	if o.Grace <= 0 {
 		o.Grace = 5 * time.Second
 	}
-	return &Runtime{opt: o, gate: gate{slots: o.Slots}, tokens: map[*tool.Parent]*program{}}
+	return &Runtime{opt: o, gate: gate{slots: o.Slots}, tokens: map[*tool.Parent]*program{}, live: map[string]bool{}}
 }
 
 // maxNestedBytes is the most that one nested result carries (ruling 16).
@@ -65,7 +66,9 @@ const maxNestedBytes = 16 << 20
 // token that is: only the Dispatch of the Invocation that a token was minted
 // for makes calls in its name.
 //
-// Every call gets exactly one result. A call without an ID is given one.
+// Every call gets exactly one result. A call without an ID is given one. A call
+// whose ID another live call has goes through the stages under one of its own,
+// and its result still has that which the caller gave it.
 func (rt *Runtime) Start(ctx context.Context, view func() *tool.View, calls []tool.Call) <-chan tool.Settled {
 	return rt.start(ctx, view, nil, calls, func() {})
 }
@@ -156,20 +159,39 @@ func (rt *Runtime) origin(c *tool.Call, by *program) *tool.Result {
 	valid := token == nil
 	if by == nil {
 		c.Source = tool.FromModel
-		if c.ID == "" {
-			rt.nextID++
-			c.ID = "call_" + strconv.Itoa(rt.nextID)
-		}
 	} else {
 		by.calls++
 		c.Source, c.ParentID, c.ID = tool.FromProgram, by.id, by.id+"/"+strconv.Itoa(by.calls)
 		valid = token == by.token && rt.tokens[token] == by
 	}
+	rt.name(c)
 	if valid {
 		return nil
 	}
 	r := tool.Fail(tool.CodeInvalidParent, "%s was called in the name of an exec that is not running, or not this one", c.Name)
 	return &r
+}
+
+// name gives a call an id that no other live call has: models repeat theirs,
+// by mistake or on purpose, and what is told apart by them are approvals,
+// traces and jobs. The caller holds mu.
+func (rt *Runtime) name(c *tool.Call) {
+	prefix := c.ID + "#"
+	if c.ID == "" {
+		prefix = "call_"
+	}
+	for c.ID == "" || rt.live[c.ID] {
+		rt.nextID++
+		c.ID = prefix + strconv.Itoa(rt.nextID)
+	}
+	rt.live[c.ID] = true
+}
+
+// unname frees the id of a call that has settled.
+func (rt *Runtime) unname(id string) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	delete(rt.live, id)
 }
 
 // observe reports what happens to a call, until it has settled.

@@ -100,7 +100,7 @@ const (
 
 // A Call is a wish to run a tool.
 type Call struct {
-	ID   string          // unique within its runtime; nested ids begin with their parent's (S0-176)
+	ID   string          // unique among the live calls of its runtime; nested ids begin with their parent's (S0-176)
 	Name string          // canonical name
 	Args json.RawMessage // as submitted; canonical after validation
 	// Parent is authority: minted by the executor for one running exec, and
@@ -185,6 +185,10 @@ func (r *Result) Text() string { return msg.JoinText(r.Parts) }
 type Invocation struct {
 	Call *Call
 	View *View // the view that admitted the call
+	// Access is what the call was judged and locked by: what an Accessor said
+	// of the arguments that are in Call. The body touches what it names and
+	// nothing else, whatever the names in the arguments mean by now.
+	Access Access
 	// Progress tells observers how far the call is. It is never nil.
 	Progress func(msg.Part)
 	// Dispatch runs calls made by this call. It is nil unless the tool's Class
