@@ -3,7 +3,7 @@ package builtin
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"capstan/internal/sandbox/sandboxtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { sandboxtest.Main(m) }

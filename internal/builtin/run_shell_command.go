@@ -46,7 +46,7 @@ type ShellOptions struct {
 	Dir    string
 	Runner *shell.Runner
 	Jobs   *shell.Jobs // the session's; its owner closes it
-	// Spill makes a file for output that is longer than shell.DefaultKeep. Nil:
+	// Spill makes a file for output of more than 16 MiB. Nil:
 	// the middle of such output is lost, and the result says so.
 	Spill func(callID string) (w io.WriteCloser, path string, err error)
 }
@@ -113,6 +113,7 @@ func (t *runShell) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, 
 	if c.Timeout == 0 {
 		c.Timeout = defaultTimeout
 	}
+	c.Keep = maxKept
 	s := spilling{open: t.o.Spill, call: inv.Call.ID}
 	if t.o.Spill != nil {
 		c.Spill = s.start

@@ -221,7 +221,7 @@ func (f *file) Close() error { f.closed++; return f.fail }
 
 // The whole of very long output is in the file that the result names.
 func TestRunShellCommandSpills(t *testing.T) {
-	const size = shell.DefaultKeep + 1
+	const size = maxKept + 1
 	command := fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x; exit 2", size)
 	for _, fail := range []error{nil, errors.New("disk full")} {
 		f := &file{fail: fail}

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,14 +11,25 @@ import (
 	"capstan/internal/tool"
 )
 
+// maxNestedBytes is the most that one nested result carries (ruling 16), which
+// is also the most that the sandbox takes.
+const maxNestedBytes = 16 << 20
+
+// maxNestedFailure is the most that the message of a nested failure has, in
+// bytes. It travels as a JSON string, in which a byte can become six.
+const maxNestedFailure = 1 << 20
+
 // budget cuts the text of a result to what its reader is given: a program up
 // to NestedBytes, a model up to ModelChars (ruling 16). What is cut off lies in
 // a file that the result names.
 func (rt *Runtime) budget(j *job, r *tool.Result) {
-	limit := rt.opt.ModelChars
+	limit, before := rt.opt.ModelChars, r.Truncated
 	if j.nested {
 		limit = rt.opt.NestedBytes
 		bound(r, limit)
+		if r.Status != tool.Success {
+			limit = min(limit, maxNestedFailure)
+		}
 	}
 	var size int
 	for _, p := range r.Parts {
@@ -30,48 +42,65 @@ func (rt *Runtime) budget(j *job, r *tool.Result) {
 	if length := len(whole); length <= limit || !j.nested && utf8.RuneCountInString(whole) <= limit {
 		return
 	}
-	file := r.File
-	var lost string
-	if file == "" {
-		file, lost = rt.spill(j, whole)
-	}
-	head := limit / 2
-	if r.Status != tool.Success {
-		head = limit / 5 // of a failure, the end says why
-	}
-	cut, left := headTail(whole, head, limit-head, j.nested)
-	where := "the whole is in " + file
-	if file == "" {
-		where = lost
-	}
-	text := cut[0] + fmt.Sprintf("\n[… %s left out; %s …]\n", left, where) + cut[1]
-	parts := []msg.Part{msg.TextPart(text)}
+	parts := []msg.Part{msg.TextPart(rt.cut(j, r, whole, limit, before))}
 	for _, p := range r.Parts {
 		if p.Kind != msg.Text {
 			parts = append(parts, p)
 		}
 	}
-	r.Parts, r.Truncated, r.File = parts, true, file
+	r.Parts, r.Truncated = parts, true
+}
+
+// noticeBytes is what the notice of a cut takes beside the name of the file.
+const noticeBytes = 128
+
+// cut returns the head and the tail of a text, with a notice between. The
+// whole goes to a file, if the tool has not kept it itself. before says that
+// the tool has cut it already.
+func (rt *Runtime) cut(j *job, r *tool.Result, whole string, limit int, before bool) string {
+	where := ""
+	if r.File == "" {
+		r.File, where = rt.spill(j, whole)
+	}
+	if r.File != "" {
+		where = "the whole is in " + r.File
+	}
+	if j.nested { // the limit is one of bytes that nothing may pass, the notice neither
+		limit = max(limit-len(where)-noticeBytes, 0)
+	}
+	head := limit / 2
+	if r.Status != tool.Success {
+		head = limit / 5 // of a failure, the end says why
+	}
+	ends, left := headTail(whole, head, limit-head, j.nested)
+	if before {
+		left = "more than " + left
+	}
+	return ends[0] + fmt.Sprintf("\n[… %s left out; %s …]\n", left, where) + ends[1]
 }
 
 // bound keeps what is not text of a nested result under the same limit: a
 // value or a picture cannot be cut, so what is too big is left out, and the
-// result says so.
+// result says so. They travel in one message, pictures in base64.
 func bound(r *tool.Result, limit int) {
-	if len(r.Data) > limit {
-		r.Parts = append(r.Parts, leftOut("the structured content", len(r.Data), limit))
+	limit -= limit / 64 // for what else is in the message
+	room := limit
+	if len(r.Data) > room {
+		r.Parts = append(r.Parts, leftOut("the structured content", len(r.Data), room))
 		r.Data, r.Truncated = nil, true
 	}
-	room, copied := limit, false
+	room -= len(r.Data)
+	copied := false
 	for i, p := range r.Parts {
-		if room -= len(p.Data); room >= 0 {
+		size := base64.StdEncoding.EncodedLen(len(p.Data))
+		if size <= room {
+			room -= size
 			continue
 		}
-		room += len(p.Data)
 		if !copied {
 			r.Parts, copied = slices.Clone(r.Parts), true
 		}
-		r.Parts[i] = leftOut(fmt.Sprintf("a part of type %s", p.MIMEType), len(p.Data), limit)
+		r.Parts[i] = leftOut(fmt.Sprintf("a part of type %s, which travels in base64,", p.MIMEType), size, limit)
 		r.Truncated = true
 	}
 }

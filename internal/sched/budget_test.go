@@ -23,6 +23,7 @@ import (
 // BUG-OT-03 BUG-OT-05 BUG-OT-06
 func TestBudget(t *testing.T) {
 	digits := "0123456789012345678901234567890123456789" // 40
+	x170 := strings.Repeat("x", 170)
 	picture := msg.Part{Kind: msg.Image, MIMEType: "image/png", Data: []byte("12345"), Text: strings.Repeat("c", 30)}
 	text := func(s ...string) (parts []msg.Part) {
 		for _, p := range s {
@@ -41,7 +42,7 @@ func TestBudget(t *testing.T) {
 		name   string
 		spec   tool.Spec
 		nested bool
-		limit  int // 20 unless said: bytes of a nested result, characters of a model's
+		limit  int // 20 unless said: bytes of a nested result, notice and all, or characters of a model's
 		res    tool.Result
 		keep   string // "fails", "none"
 		want   result
@@ -70,14 +71,16 @@ func TestBudget(t *testing.T) {
 			want: result{Parts: text("0123456789\n[… 1 characters, 0 lines left out; the rest could not be kept: disk full …]\n1234567890"), Truncated: true}},
 		{name: "keeping is not possible", res: tool.Text(digits[:21]), keep: "none",
 			want: result{Parts: text("0123456789\n[… 1 characters, 0 lines left out; the rest was not kept …]\n1234567890"), Truncated: true}},
-		{name: "nested: bytes count", nested: true, res: tool.Text(strings.Repeat("é", 11)),
-			want: result{Parts: text("ééééé\n[… 2 bytes, 0 lines left out; the whole is in /spill/call_1/1 …]\nééééé"), Truncated: true, File: "/spill/call_1/1", Spilled: []string{strings.Repeat("é", 11)}}},
-		{name: "nested: no character is split", nested: true, res: tool.Text("12345678é2345678901é34567890"),
-			want: result{Parts: text("12345678é\n[… 10 bytes, 0 lines left out; the whole is in /spill/call_1/1 …]\né34567890"), Truncated: true, File: "/spill/call_1/1", Spilled: []string{"12345678é2345678901é34567890"}}},
-		{name: "nested: a cut inside a character backs up", nested: true, res: tool.Text("123456789😀23456😀123456789"),
-			want: result{Parts: text("123456789\n[… 13 bytes, 0 lines left out; the whole is in /spill/call_1/1 …]\n123456789"), Truncated: true, File: "/spill/call_1/1", Spilled: []string{"123456789😀23456😀123456789"}}},
+		{name: "nested: bytes count", nested: true, limit: 179, res: tool.Text(strings.Repeat("é", 90)),
+			want: result{Parts: text("ééééé\n[… 160 bytes, 0 lines left out; the whole is in /spill/call_1/1 …]\nééééé"), Truncated: true, File: "/spill/call_1/1", Spilled: []string{strings.Repeat("é", 90)}}},
+		{name: "nested: no character is split", nested: true, limit: 179, res: tool.Text("12345678é" + x170 + "é34567890"),
+			want: result{Parts: text("12345678é\n[… 170 bytes, 0 lines left out; the whole is in /spill/call_1/1 …]\né34567890"), Truncated: true, File: "/spill/call_1/1", Spilled: []string{"12345678é" + x170 + "é34567890"}}},
+		{name: "nested: a cut inside a character backs up", nested: true, limit: 179, res: tool.Text("123456789😀" + x170 + "😀123456789"),
+			want: result{Parts: text("123456789\n[… 178 bytes, 0 lines left out; the whole is in /spill/call_1/1 …]\n123456789"), Truncated: true, File: "/spill/call_1/1", Spilled: []string{"123456789😀" + x170 + "😀123456789"}}},
 		{name: "nested: a value that is too big", nested: true, limit: 100, res: tool.Result{Parts: text("x"), Data: json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", 150)))},
-			want: result{Parts: text("x", "[the structured content was left out: 152 bytes, more than there is room for of 100]"), Truncated: true}},
+			want: result{Parts: text("x", "[the structured content was left out: 152 bytes, more than there is room for of 99]"), Truncated: true}},
+		{name: "the tool has cut it before", res: tool.Result{Parts: text(digits), Truncated: true, File: "/own"},
+			want: result{Parts: text("0123456789\n[… more than 20 characters, 0 lines left out; the whole is in /own …]\n0123456789"), Truncated: true, File: "/own"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -113,17 +116,17 @@ func TestBudget(t *testing.T) {
 // out, and the result says so.
 func TestNestedMedia(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, tool.Both).bare(sched.Options{NestedBytes: 100})
+		r := newRig(t, tool.Both).bare(sched.Options{NestedBytes: 200})
 		parts := []msg.Part{
-			{Kind: msg.Image, MIMEType: "image/png", Data: make([]byte, 60)},
+			{Kind: msg.Image, MIMEType: "image/png", Data: make([]byte, 120)},
 			{Kind: msg.Image, MIMEType: "image/gif", Data: make([]byte, 60)},
-			{Kind: msg.Audio, MIMEType: "audio/wav", Data: make([]byte, 40)},
+			{Kind: msg.Audio, MIMEType: "audio/wav", Data: make([]byte, 24)},
 		}
 		r.add(&fake{spec: tool.Spec{Name: "work"}, access: overlapping, run: func(context.Context, *tool.Invocation) (tool.Result, error) {
 			return tool.Result{Parts: parts}, nil
 		}})
 		got := r.nested(t.Context(), call("work"))[0]
-		want := []msg.Part{parts[0], msg.TextPart("[a part of type image/gif was left out: 60 bytes, more than there is room for of 100]"), parts[2]}
+		want := []msg.Part{parts[0], msg.TextPart("[a part of type image/gif, which travels in base64, was left out: 80 bytes, more than there is room for of 197]"), parts[2]}
 		if diff := cmp.Diff(want, got.Parts); diff != "" || !got.Truncated {
 			t.Errorf("truncated %v, %s", got.Truncated, diff)
 		}
@@ -154,14 +157,48 @@ func TestBudgetOfTheReader(t *testing.T) {
 	})
 }
 
+// What a program gets is never larger than the sandbox takes, with all that is
+// said about the cut; a failure's message, which can grow six-fold on its way,
+// is much smaller. S0-255
+func TestNestedFits(t *testing.T) {
+	const most = 16 << 20
+	r := newRig(t, tool.Both).bare(sched.Options{Spill: func(id, _ string) (string, error) { return "/spill/" + id, nil }})
+	var res tool.Result
+	r.add(&fake{spec: tool.Spec{Name: "work"}, access: overlapping, run: func(context.Context, *tool.Invocation) (tool.Result, error) { return res, nil }})
+	for _, tc := range []struct {
+		name      string
+		res       tool.Result
+		least     int // of what has to be left
+		most      int
+		truncated bool
+	}{
+		{"as much as may be", tool.Text(strings.Repeat("x", most)), most, most, false},
+		{"one byte more", tool.Text(strings.Repeat("x", most+1)), most - 1000, most, true},
+		{"a failure of as much as may be", tool.Fail(tool.CodeTimeout, "%s", strings.Repeat("\x01", most/16)), most / 16, most / 16, false},
+		{"a failure of more", tool.Fail(tool.CodeTimeout, "%s", strings.Repeat("\x01", most)), most/16 - 1000, most / 16, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			res = tc.res
+			got := r.nested(t.Context(), call("work"))[0]
+			if n := len(got.Text()); n < tc.least || n > tc.most || got.Truncated != tc.truncated || tc.truncated != (got.File != "") || got.Code != tc.res.Code {
+				t.Errorf("%d bytes, of %d to %d; truncated %v, file %q, code %q", n, tc.least, tc.most, got.Truncated, got.File, got.Code)
+			}
+			if tc.truncated && !strings.Contains(got.Text(), "the whole is in "+got.File) {
+				t.Error("the text does not name the file")
+			}
+		})
+	}
+}
+
 // Whatever the text and the limit, what is left of it is the text's own head
 // and tail, within the limit, and UTF-8 stays UTF-8. BUG-OT-01
 func FuzzBudget(f *testing.F) {
 	f.Add(strings.Repeat("a", 29998)+"😀"+strings.Repeat("b", 10), 100, true, true)
 	f.Add(strings.Repeat("\x80", 50), 20, true, false)
 	f.Add("a\xffé😀\n", 2, false, true)
+	f.Add(strings.Repeat("é", 300), 349, true, false)
 	f.Fuzz(func(t *testing.T, s string, limit int, nested, failed bool) {
-		limit = 1 + (limit&0x7fffffff)%200
+		limit = 1 + (limit&0x7fffffff)%400
 		o := sched.Options{ModelChars: limit, NestedBytes: limit, Spill: func(string, string) (string, error) { return "F", nil }}
 		r := newRig(t, tool.Both).bare(o)
 		r.add(&fake{spec: tool.Spec{Name: "work"}, access: overlapping, run: func(context.Context, *tool.Invocation) (tool.Result, error) {
@@ -194,6 +231,9 @@ func FuzzBudget(f *testing.F) {
 		left := utf8.RuneCountInString(head) + utf8.RuneCountInString(tail)
 		if nested {
 			left = len(head) + len(tail)
+		}
+		if nested && limit >= len("the whole is in F")+128 && len(got.Text()) > limit {
+			t.Fatalf("%d bytes of %d, with the notice", len(got.Text()), limit)
 		}
 		if left > limit || !got.Truncated || got.File != "F" {
 			t.Fatalf("%d of %d left, %+v", left, limit, got)

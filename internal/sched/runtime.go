@@ -51,9 +51,6 @@ func New(o Options) *Runtime {
 	return &Runtime{opt: o, gate: gate{slots: o.Slots}, tokens: map[*tool.Parent]*program{}, live: map[string]bool{}}
 }
 
-// maxNestedBytes is the most that one nested result carries (ruling 16).
-const maxNestedBytes = 16 << 20
-
 // Start submits calls that belong together, one model turn or one batch of a
 // program, and returns the channel on which each result is sent as it settles.
 // The channel is buffered for all of them and closed after the last, so a

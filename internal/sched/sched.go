@@ -122,7 +122,8 @@ type Options struct {
 	Slots   int // how many bodies run at once; 0 means 10
 	// ModelChars is the output budget of a result that a model reads, in
 	// characters; 0 means 30,000. NestedBytes is that of a result which a
-	// program gets, in bytes; 0 means 16 MiB, which is also the most.
+	// program gets, in bytes; 0 means 16 MiB, which is also the most. Of that,
+	// the message of a failure has at most 1 MiB.
 	ModelChars, NestedBytes int
 	// Spill keeps the whole of a text that is cut and returns the path of the
 	// file. Nil or an error: the result says that the rest is lost.

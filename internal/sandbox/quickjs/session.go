@@ -213,7 +213,7 @@ func (s *session) reply(id uint32, r sandbox.Reply) {
 func (s *session) fit(r sandbox.Reply) sandbox.Reply {
 	r.Text = validUTF8(r.Text)
 	if len(r.Value) > s.limits.Body || len(r.Text) > s.limits.Body {
-		return sandbox.Reply{Value: []byte(`{"code":"TOOL_FAILED","message":"the result is longer than the sandbox takes"}`)}
+		return refit(r, s.limits.Body)
 	}
 	return r
 }
