@@ -144,8 +144,10 @@ func try(ctx context.Context, dir, patch string) (verdict, detail string) {
 	}
 	defer command(context.WithoutCancel(ctx), dir, "git", "apply", "-R", "--whitespace=nowarn", abs)
 	// A test that builds a program would fail for a mutant that cannot be built.
-	if out, err := command(ctx, dir, "go", append([]string{"build"}, packages(text)...)...); err != nil {
-		return "broken", "it does not build:\n" + out
+	if list := packages(text); len(list) > 0 {
+		if out, err := command(ctx, dir, "go", append([]string{"build"}, list...)...); err != nil {
+			return "broken", "it does not build:\n" + out
+		}
 	}
 	if len(first) > 0 {
 		defer copyTree(context.WithoutCancel(ctx), dir) // what it makes is taken back too
