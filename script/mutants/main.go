@@ -22,6 +22,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -143,6 +144,7 @@ func try(ctx context.Context, dir, patch string) (verdict, detail string) {
 		return "broken", "it does not apply:\n" + out
 	}
 	defer command(context.WithoutCancel(ctx), dir, "git", "apply", "-R", "--whitespace=nowarn", abs)
+	defer sweep(dir)
 	// A test that builds a program would fail for a mutant that cannot be built.
 	if list := packages(text); len(list) > 0 {
 		if out, err := command(ctx, dir, "go", append([]string{"build"}, list...)...); err != nil {
@@ -190,10 +192,37 @@ func packages(patch []byte) []string {
 	return list
 }
 
+// sweep kills what the tests of a mutant left running, which some mutants are
+// there to bring about: processes that know the directory of the copy by their
+// environment or stand in it. It looks at Linux's /proc only.
+func sweep(dir string) {
+	for range 50 {
+		found := false
+		all, _ := filepath.Glob("/proc/[0-9]*")
+		for _, p := range all {
+			environ, _ := os.ReadFile(p + "/environ")
+			cwd, _ := os.Readlink(p + "/cwd")
+			pid, err := strconv.Atoi(path.Base(p))
+			if err != nil || pid == os.Getpid() || !bytes.Contains(environ, []byte(mark+dir+"\x00")) && !strings.HasPrefix(cwd, dir+"/") {
+				continue
+			}
+			if q, err := os.FindProcess(pid); err == nil {
+				found = q.Kill() == nil || found
+			}
+		}
+		if !found {
+			return
+		}
+	}
+}
+
+// mark is the variable by which sweep knows what a command started.
+const mark = "CAPSTAN_MUTANTS="
+
 func command(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), mark+dir)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
