@@ -114,6 +114,17 @@ func TestRunRefuses(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "tool"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	relative, err := filepath.Rel(here, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	tests := []struct {
 		name string
 		c    Command
@@ -125,6 +136,7 @@ func TestRunRefuses(t *testing.T) {
 		{"no directory", Command{Line: "true", Dir: dir + "/no"}, "the directory " + dir + "/no does not exist"},
 		{"directory is a file", Command{Line: "true", Dir: file}, file + " is not a directory"},
 		{"no program", Command{Argv: []string{"no-such-program-anywhere"}}, `the program "no-such-program-anywhere" was not found in PATH`},
+		{"in a relative entry of PATH", Command{Argv: []string{"tool"}, Dir: dir, Env: []string{"PATH=" + relative}}, `the program "tool" was not found in PATH`},
 		{"not executable", Command{Argv: []string{file}, Dir: dir}, "starting " + file + " in " + dir + ": permission denied"},
 	}
 	supervisors(t, func(t *testing.T, o Options) {
