@@ -63,12 +63,14 @@ func TestSpillFails(t *testing.T) {
 }
 
 func TestSpillRefusesWhatOthersCanWrite(t *testing.T) {
-	root := filepath.Join(t.TempDir(), "spill")
-	if err := errors.Join(os.MkdirAll(root, 0o700), os.Chmod(root, 0o777)); err != nil {
-		t.Fatal(err)
-	}
-	if path, err := newSpill(root, time.Now).keep("c", "text"); err == nil {
-		t.Errorf("kept in %s", path)
+	for _, mode := range []os.FileMode{0o777, 0o770, 0o702} {
+		root := filepath.Join(t.TempDir(), "spill")
+		if err := errors.Join(os.MkdirAll(root, 0o700), os.Chmod(root, mode)); err != nil {
+			t.Fatal(err)
+		}
+		if path, err := newSpill(root, time.Now).keep("c", "text"); err == nil {
+			t.Errorf("mode %v: kept in %s", mode, path)
+		}
 	}
 }
 
