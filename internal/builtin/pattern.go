@@ -15,11 +15,24 @@ type pattern struct {
 	whole *regexp.Regexp // the same against many lines; nil when it would mean something else
 	must  needle         // every match contains it; empty when nothing is known
 	plain bool           // it is the whole pattern
+	piece int            // how many bytes are matched in one go, so that a search can be ended between them
 }
+
+// A match in progress cannot be ended, and takes time in proportion to the text
+// and to the size of the compiled pattern. So the larger the pattern, the
+// smaller the pieces: about a second each at worst.
+const (
+	maxPattern = 10_000 // bytes
+	maxWork    = 64 << 20
+	minPiece   = 16 << 10
+)
 
 func newPattern(s string) (*pattern, error) {
 	if s == "" {
 		return nil, errors.New("the pattern is empty: it would match every line")
+	}
+	if len(s) > maxPattern {
+		return nil, fmt.Errorf("the pattern has %d bytes; at most %d are allowed", len(s), maxPattern)
 	}
 	tree, err := syntax.Parse(s, syntax.Perl)
 	var re, whole *regexp.Regexp
@@ -32,7 +45,11 @@ func newPattern(s string) (*pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the pattern %q is not a regular expression that RE2 knows: %w%s", s, err, teach(err))
 	}
-	p := &pattern{re: re, whole: whole, must: required(tree.Simplify())}
+	tree = tree.Simplify()
+	p := &pattern{re: re, whole: whole, must: required(tree), piece: maxLine}
+	if prog, err := syntax.Compile(tree); err == nil && len(prog.Inst) > 0 {
+		p.piece = max(minPiece, min(maxLine, maxWork/len(prog.Inst)))
+	}
 	if strings.Contains(p.must.text, "\n") {
 		return nil, fmt.Errorf("the pattern %q holds a line break, but lines are searched one by one: look for one of its lines", s)
 	}

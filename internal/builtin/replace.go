@@ -66,15 +66,21 @@ func (f *files) write(ctx context.Context, c *change) (err error) {
 		_ = dir.Close() // a handle on a directory
 	}()
 	name := filepath.Base(c.path)
-	was, err := f.mayReplace(dir, name, c)
+	was, old, err := f.mayReplace(dir, name, c)
 	if err != nil {
 		return err
+	}
+	if old != nil {
+		defer func() { _ = old.Close() }() // nothing was written through it; this gives the lock back
 	}
 	temp, err := c.stage(dir, was)
 	if err != nil {
 		return err
 	}
-	if err = f.unchanged(ctx, c); err == nil {
+	if err = claim(ctx, dir, name, old); err == nil {
+		err = f.unchanged(ctx, c)
+	}
+	if err == nil {
 		if err = ctx.Err(); err == nil {
 			err = c.publish(dir, temp, name)
 		}
@@ -92,33 +98,56 @@ func (f *files) write(ctx context.Context, c *change) (err error) {
 }
 
 // mayReplace looks at the file that is to be replaced. A rename would not ask
-// whether the file itself may be written, so this does.
-func (f *files) mayReplace(dir *os.Root, name string, c *change) (fs.FileInfo, error) {
+// whether the file itself may be written, so this does. The handle, if there is
+// one, is for claim.
+func (f *files) mayReplace(dir *os.Root, name string, c *change) (fs.FileInfo, *os.File, error) {
 	if c.creates {
-		return nil, nil
+		return nil, nil, nil
 	}
 	was, err := dir.Lstat(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if what := kindOf(was.Mode()); what != "" {
-		return nil, &notRegular{c.path, what}
+		return nil, nil, &notRegular{c.path, what}
 	}
 	if was.Mode().Perm()&0o222 == 0 {
-		return nil, fmt.Errorf("it is read-only (mode %04o): chmod it first if it is meant to be changed", was.Mode().Perm())
+		return nil, nil, fmt.Errorf("it is read-only (mode %04o): chmod it first if it is meant to be changed", was.Mode().Perm())
 	}
 	h, err := dir.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err != nil && !errors.Is(err, syscall.ETXTBSY) { // a running program can be replaced
-		return nil, err
-	}
-	if err == nil {
-		_ = h.Close() // nothing was written
+		return nil, nil, err
 	}
 	if links(was) > 1 {
 		c.notes = append(c.notes, "its other hard links keep the old content")
 	}
-	return was, nil
+	if was.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
+		c.notes = append(c.notes, "its set-user-id and set-group-id bits were cleared, as on every write")
+	}
+	return was, h, nil
 }
+
+// claim keeps other processes of ours from replacing the same file between the
+// look at what it holds and the rename: each locks the file that it is about to
+// replace, and whoever comes second finds that it has another file in hand.
+func claim(ctx context.Context, dir *os.Root, name string, old *os.File) error {
+	if old == nil {
+		return nil
+	}
+	if err := lock(ctx, old); err != nil {
+		return err
+	}
+	now, err := dir.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if held, err := old.Stat(); err != nil || !os.SameFile(held, now) {
+		return errWritten
+	}
+	return nil
+}
+
+var errWritten = errors.New("something else wrote the file in this moment; read it again")
 
 // stage writes the new content to a file beside the old one.
 func (c *change) stage(dir *os.Root, was fs.FileInfo) (temp string, err error) {
@@ -132,7 +161,7 @@ func (c *change) stage(dir *os.Root, was fs.FileInfo) (temp string, err error) {
 		if !keepOwner(h, was) {
 			c.notes = append(c.notes, "its owner or group could not be kept")
 		}
-		err = h.Chmod(was.Mode() & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky))
+		err = h.Chmod(was.Mode() & (fs.ModePerm | fs.ModeSticky))
 	}
 	if err == nil {
 		err = h.Sync()
@@ -155,7 +184,7 @@ func (f *files) unchanged(ctx context.Context, c *change) error {
 	}
 	now, err := f.load(ctx, c.path)
 	if err == nil && !bytes.Equal(now, c.before) {
-		err = errors.New("something else wrote the file in this moment; read it again")
+		err = errWritten
 	}
 	return err
 }

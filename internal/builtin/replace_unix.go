@@ -3,15 +3,34 @@
 package builtin
 
 import (
+	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 )
+
+// lock locks a file against other processes of ours. It waits no longer than
+// ctx. Where a file system has no locks there is none.
+func lock(ctx context.Context, h *os.File) error {
+	for {
+		err := syscall.Flock(int(h.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return nil
+		}
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
 
 // links returns how many names a file has.
 func links(fi fs.FileInfo) uint64 {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
-		return uint64(st.Nlink)
+		return uint64(st.Nlink) //nolint:unconvert // its type differs from system to system
 	}
 	return 1
 }

@@ -122,7 +122,7 @@ func (s *search) file(ctx context.Context, r *searched, buf []byte) []byte {
 		if err == io.EOF || end == 0 && held >= maxLine {
 			end = held
 		}
-		line += s.scan(r, buf[:end], line)
+		line += s.scan(ctx, r, buf[:end], line)
 		held = copy(buf, buf[end:held])
 		if err == io.EOF {
 			return buf
@@ -146,13 +146,31 @@ func (s *search) odd(ctx context.Context, r *searched, h *handle, head []byte) {
 		return
 	}
 	text, _ := decode(append(bytes.Clone(head), rest...))
-	s.scan(r, []byte(text), 1)
+	s.scan(ctx, r, []byte(text), 1)
 }
 
 // scan looks through whole lines, the first of which has the number line, and
-// returns how many there are.
-func (s *search) scan(r *searched, b []byte, line int) int {
-	lines := bytes.Count(b, []byte{'\n'})
+// returns how many there are. It does so piece by piece; a line that is longer
+// than a piece is looked at in parts.
+func (s *search) scan(ctx context.Context, r *searched, b []byte, line int) int {
+	lines := 0
+	for len(b) > 0 && ctx.Err() == nil {
+		part := b
+		if len(part) > s.pattern.piece {
+			part = part[:s.pattern.piece]
+			if end := bytes.LastIndexByte(part, '\n') + 1; end > 0 {
+				part = part[:end]
+			}
+		}
+		s.match(r, part, line+lines)
+		lines += bytes.Count(part, []byte{'\n'})
+		b = b[len(part):]
+	}
+	return lines
+}
+
+// match looks through one piece.
+func (s *search) match(r *searched, b []byte, line int) {
 	unix := bytes.IndexByte(b, '\r') < 0
 	for len(b) > 0 {
 		i := s.pattern.find(b, unix)
@@ -171,7 +189,6 @@ func (s *search) scan(r *searched, b []byte, line int) int {
 		line++
 		b = b[min(i+len(found)+1, len(b)):]
 	}
-	return lines
 }
 
 // clipChars is how much of a long line is shown around its match.
@@ -183,7 +200,7 @@ func (s *search) clip(line []byte) string {
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if len(line) > clipChars {
 		at := 0
-		if loc := s.pattern.re.FindIndex(line); loc != nil {
+		if loc := s.pattern.re.FindIndex(line[:min(len(line), s.pattern.piece)]); loc != nil {
 			at = max(0, min(loc[0]-clipChars/4, len(line)-clipChars))
 		}
 		end := min(at+clipChars, len(line))

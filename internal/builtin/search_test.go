@@ -256,7 +256,7 @@ func FuzzGrep(f *testing.F) {
 		}
 		s := search{pattern: p, lines: newListing(tool.FromProgram)}
 		var r searched
-		s.scan(&r, []byte(text), 1)
+		s.scan(t.Context(), &r, []byte(text), 1)
 		var got, want []int
 		for _, h := range r.hits {
 			got = append(got, h.Line)
