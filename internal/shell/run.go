@@ -117,7 +117,10 @@ func (x *execution) wait(ctx context.Context) (Result, error) {
 	res := Result{}
 	end, waiting := x.watch(ctx, &res)
 	for _, s := range x.streams {
-		res.HeldOpen = s.finish() || res.HeldOpen
+		s.finish()
+	}
+	for _, s := range x.streams {
+		res.HeldOpen = s.heldOpen() || res.HeldOpen
 	}
 	x.unfeed()
 	x.out.fill(&res)

@@ -281,6 +281,18 @@ func TestRunSlowReader(t *testing.T) {
 	}
 }
 
+// Without the keeper a process can leave the group. That it goes on writing
+// does not keep its command.
+func TestRunEscapedWriter(t *testing.T) {
+	mark := newMark()
+	line := fmt.Sprintf("setsid sh -c 'for i in $(seq 600); do echo x %s || exit; sleep 0.05; done' & exit 0", mark)
+	got, err := New(Options{Portable: true}).Run(testContext(t), Command{Line: line, Timeout: deadline})
+	if err != nil || got.ExitCode != 0 || !got.HeldOpen || got.TimedOut {
+		t.Errorf("%v %+v", err, got)
+	}
+	eventuallyGone(t, mark) // it ends when it writes the next line
+}
+
 func BenchmarkTrue(b *testing.B) {
 	for _, o := range []struct {
 		name string

@@ -46,17 +46,26 @@ func (r *Runner) longest() time.Duration {
 
 // A stream reads one output pipe, decodes it and hands it on.
 type stream struct {
-	file *os.File
-	dec  decoder
-	emit func([]byte)
-	done chan struct{} // closed when everything was read and handed on
-	over chan struct{} // closed by finish: nothing should follow any more
-	held bool          // someone kept the pipe open beyond the end; set before done
+	file  *os.File
+	dec   decoder
+	emit  func([]byte)
+	done  chan struct{} // closed when everything was read and handed on
+	over  chan struct{} // closed by finish: nothing should follow any more
+	ended time.Time     // when that was; set before over
+	held  bool          // someone kept the pipe open beyond the end; set before done
 }
 
-// drainLimit is how long a pipe may give nothing, after all processes of the
-// command have ended, before it is left to whoever else holds it.
-const drainLimit = 2 * time.Second
+// What is still read of a pipe after all processes of its command have ended.
+// Then it is left to whoever else holds it, however much that one still writes.
+const (
+	// drainLimit is how long to wait for that, in all. The time in which the
+	// output is handed on does not count.
+	drainLimit = 2 * time.Second
+	// drainBytes is how much to read: what one Read had just taken, and what a
+	// pipe holds that only root could enlarge further. More than that comes from
+	// somebody else.
+	drainBytes = 1<<20 + 64<<10
+)
 
 func newStream(f *os.File, d decoder, emit func([]byte)) *stream {
 	s := &stream{file: f, dec: d, emit: emit, done: make(chan struct{}), over: make(chan struct{})}
@@ -68,21 +77,37 @@ func (s *stream) copy() {
 	defer close(s.done)
 	defer s.file.Close()
 	buf := make([]byte, 64<<10)
+	wait, room := drainLimit, drainBytes
 	for {
-		select {
-		case <-s.over:
-			s.file.SetReadDeadline(time.Now().Add(drainLimit))
-		default:
-		}
+		begun := time.Now()
 		n, err := s.file.Read(buf)
+		if s.isOver() {
+			if begun.Before(s.ended) {
+				begun = s.ended
+			}
+			wait -= time.Since(begun)
+			room -= n
+		}
 		if n > 0 {
 			s.hand(s.dec.write(buf[:n]))
 		}
-		if err != nil {
-			s.held = os.IsTimeout(err)
+		if err != nil || wait <= 0 || room < 0 {
+			s.held = err == nil || os.IsTimeout(err)
 			s.hand(s.dec.flush())
 			return
 		}
+		if s.isOver() {
+			s.file.SetReadDeadline(time.Now().Add(wait))
+		}
+	}
+}
+
+func (s *stream) isOver() bool {
+	select {
+	case <-s.over:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -92,10 +117,15 @@ func (s *stream) hand(b []byte) {
 	}
 }
 
-// finish waits for the rest of the output.
-func (s *stream) finish() (held bool) {
+// finish says that the command has ended.
+func (s *stream) finish() {
+	s.ended = time.Now()
+	s.file.SetReadDeadline(s.ended.Add(drainLimit)) // for a Read that waits already
 	close(s.over)
-	s.file.SetReadDeadline(time.Now().Add(drainLimit)) // for a Read that waits already
+}
+
+// heldOpen waits for the rest of the output.
+func (s *stream) heldOpen() bool {
 	<-s.done
 	return s.held
 }
