@@ -37,7 +37,7 @@ const (
 // The frames that a child sends.
 const (
 	Started  Type = 16 // Flags and ID: the layers that are not in force, see Missing
-	Calls    Type = 17 // ID: how many; A packed calls, see AppendCall
+	Calls    Type = 17 // ID: how many; A packed calls, see AppendCallHead
 	Output   Type = 18 // Flags: an output kind; A MIME type, B data
 	AskTools Type = 19 // no body; asks for the value of ALL_TOOLS
 	Done     Type = 20 // A packed Report; nothing follows it
@@ -194,22 +194,15 @@ type Call struct {
 // callHead is the length of what precedes a packed call's name.
 const callHead = 12
 
-// AppendCallHead packs what precedes a call's name and arguments, which the
-// caller adds.
+// AppendCallHead packs onto the body of a Calls frame what precedes a call's
+// name and arguments, which the caller adds.
 func AppendCallHead(dst []byte, id uint32, name, args int) []byte {
 	dst = bin.LittleEndian.AppendUint32(dst, id)
 	dst = bin.LittleEndian.AppendUint32(dst, uint32(name))
 	return bin.LittleEndian.AppendUint32(dst, uint32(args))
 }
 
-// AppendCall packs a call onto the body of a Calls frame.
-func AppendCall(dst []byte, c Call) []byte {
-	dst = AppendCallHead(dst, c.ID, len(c.Name), len(c.Args))
-	dst = append(dst, c.Name...)
-	return append(dst, c.Args...)
-}
-
-// CallSize is the number of bytes that AppendCall adds.
+// CallSize is the number of bytes of a packed call.
 func CallSize(name, args int) int { return callHead + name + args }
 
 // ParseCalls unpacks a Calls body that announces n calls, at most limit. The

@@ -89,12 +89,19 @@ func TestReadAllocatesLittle(t *testing.T) {
 	}
 }
 
+// appendCall packs a whole call.
+func appendCall(dst []byte, c Call) []byte {
+	dst = AppendCallHead(dst, c.ID, len(c.Name), len(c.Args))
+	dst = append(dst, c.Name...)
+	return append(dst, c.Args...)
+}
+
 func TestCallsBack(t *testing.T) {
 	want := []Call{{ID: 1, Name: []byte("a"), Args: []byte("{}")}, {ID: 2, Name: []byte{}, Args: []byte{}}, {ID: 3, Name: []byte("né"), Args: []byte(`{"x":1}`)}}
 	var b []byte
 	for _, c := range want {
 		before := len(b)
-		b = AppendCall(b, c)
+		b = appendCall(b, c)
 		if len(b)-before != CallSize(len(c.Name), len(c.Args)) {
 			t.Errorf("CallSize of %q is wrong", c.Name)
 		}
@@ -180,7 +187,7 @@ func TestMissingBack(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add(Head{Type: Started, Flags: 3}.Append(nil))
 	f.Add(append(Head{Type: Output, A: 1, B: 2}.Append(nil), "abc"...))
-	call := AppendCall(nil, Call{ID: 1, Name: []byte("x"), Args: []byte("{}")})
+	call := appendCall(nil, Call{ID: 1, Name: []byte("x"), Args: []byte("{}")})
 	f.Add(append(Head{Type: Calls, ID: 1, A: uint32(len(call))}.Append(nil), call...))
 	report := Report{Kind: Stalled, Name: "x"}.Append(nil)
 	f.Add(append(Head{Type: Done, A: uint32(len(report))}.Append(nil), report...))
@@ -201,7 +208,7 @@ func FuzzRead(f *testing.F) {
 			}
 			var again []byte
 			for _, c := range calls {
-				again = AppendCall(again, c)
+				again = appendCall(again, c)
 			}
 			if !bytes.Equal(again, fr.Bodies[0]) {
 				t.Errorf("%x unpacks to %x", fr.Bodies[0], again)

@@ -99,11 +99,6 @@ const (
 	probeEnd
 )
 
-// KilledProbes lists the probes that end the child.
-func KilledProbes() []Probe {
-	return []Probe{ProbeSocket, ProbeOpen, ProbeFork, ProbeExec, ProbeKill, ProbeExecutable}
-}
-
 // Args encodes s as arguments.
 func (s Start) Args() []string {
 	return []string{string('0' + rune(Version)), string('a' + rune(s.Off)), string('a' + rune(s.Require)), string('0' + rune(s.Probe))}

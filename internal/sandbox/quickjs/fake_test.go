@@ -52,12 +52,22 @@ func send(w io.Writer, h frame.Head, bodies ...string) {
 
 func started(w io.Writer) { send(w, frame.Head{Type: frame.Started}) }
 
+// packed is a call as it stands in a Calls frame.
+func packed(id uint32, name, args string) string {
+	return string(frame.AppendCallHead(nil, id, len(name), len(args))) + name + args
+}
+
 func sendCalls(w io.Writer, ids ...uint32) {
-	var b []byte
+	var b string
 	for _, id := range ids {
-		b = frame.AppendCall(b, frame.Call{ID: id, Name: []byte("echo"), Args: []byte("{}")})
+		b += packed(id, "echo", "{}")
 	}
-	send(w, frame.Head{Type: frame.Calls, ID: uint32(len(ids))}, string(b))
+	send(w, frame.Head{Type: frame.Calls, ID: uint32(len(ids))}, b)
+}
+
+// sendCall sends one call whose argument is a string of size bytes.
+func sendCall(w io.Writer, id uint32, name string, size int) {
+	send(w, frame.Head{Type: frame.Calls, ID: 1}, packed(id, name, `"`+strings.Repeat("x", size)+`"`))
 }
 
 func sendDone(w io.Writer, r frame.Report) {
@@ -159,12 +169,12 @@ var fakes = []struct {
 		protocol("a batch of calls has none or more than the limit")},
 	{"a batch that lies about its number", func(in io.Reader, out io.Writer) {
 		started(out)
-		send(out, frame.Head{Type: frame.Calls, ID: 2}, string(frame.AppendCall(nil, frame.Call{ID: 1})))
+		send(out, frame.Head{Type: frame.Calls, ID: 2}, packed(1, "", ""))
 		untilEOF(in)
 	}, protocol("a batch of calls is cut short")},
 	{"a batch with bytes left over", func(in io.Reader, out io.Writer) {
 		started(out)
-		send(out, frame.Head{Type: frame.Calls, ID: 1}, string(frame.AppendCall(nil, frame.Call{ID: 1}))+"x")
+		send(out, frame.Head{Type: frame.Calls, ID: 1}, packed(1, "", "")+"x")
 		untilEOF(in)
 	}, protocol("a batch of calls has bytes left over")},
 	{"too many calls at once", func(in io.Reader, out io.Writer) {
@@ -178,10 +188,8 @@ var fakes = []struct {
 	}, protocol("a batch of calls has none or more than the limit")},
 	{"calls without reading answers", func(in io.Reader, out io.Writer) {
 		started(out)
-		b := frame.AppendCall(nil, frame.Call{ID: 1, Name: []byte("echo"), Args: []byte(`"` + strings.Repeat("x", 100<<10) + `"`)})
 		for id := range uint32(9999) {
-			b[0], b[1] = byte(id+1), byte((id+1)>>8)
-			send(out, frame.Head{Type: frame.Calls, ID: 1}, string(b))
+			sendCall(out, id+1, "echo", 100<<10)
 		}
 		time.Sleep(time.Hour)
 	}, protocol("the child made more calls than the limit allows")},
@@ -195,6 +203,25 @@ var fakes = []struct {
 		}
 		sendDone(out, frame.Report{})
 	}, protocol("the child made more calls than the limit allows")},
+	{"calls and ALL_TOOLS without reading answers", func(in io.Reader, out io.Writer) {
+		started(out)
+		sendCall(out, 1, "echo", 4<<20)
+		_, _ = frame.Read(in, frame.Bounds{Source: 1 << 20, Body: 1 << 20}.FromParent) // the program
+		_, _ = io.ReadFull(in, make([]byte, frame.HeadSize))                           // of the answer, which now blocks the parent's writer
+		for id := uint32(2); id <= 256; id++ {
+			sendCalls(out, id)
+		}
+		time.Sleep(300 * time.Millisecond) // so that they are answered; what follows is one too many anyhow
+		sendCalls(out, 257, 258, 259)
+		send(out, frame.Head{Type: frame.AskTools})
+		time.Sleep(time.Hour)
+	}, protocol("the child made more calls than the limit allows")},
+	{"it does not read while a call is open", func(in io.Reader, out io.Writer) {
+		started(out)
+		sendCall(out, 1, "hang", 0)
+		sendCall(out, 2, "echo", 4<<20)
+		time.Sleep(time.Hour)
+	}, &sandbox.Error{Kind: sandbox.KindTimeout, Message: "the interpreter was silent for 600ms and was killed"}},
 	{"ALL_TOOLS twice", func(in io.Reader, out io.Writer) {
 		started(out)
 		send(out, frame.Head{Type: frame.AskTools})
@@ -252,7 +279,7 @@ func TestHostileChild(t *testing.T) {
 			switch f.name {
 			case "it says nothing":
 				l.Startup = 2 * time.Second
-			case "it says nothing more":
+			case "it says nothing more", "it does not read while a call is open":
 			case "more calls than the limit":
 				l = sandbox.Limits{Calls: 3}
 			default: // no clock decides

@@ -33,6 +33,7 @@ type session struct {
 	open     map[uint32]string // calls with the Host, by id
 	sealed   bool              // no answer is taken any more
 	silence  *time.Timer       // the watchdog
+	watching bool              // it runs, beyond the start
 	silent   bool              // it has fired
 	started  bool
 	asked    bool // ALL_TOOLS has been asked for
@@ -54,8 +55,8 @@ func newSession(proc *process, p sandbox.Program, h sandbox.Host, require bool) 
 func (s *session) run(ctx context.Context) (sandbox.Usage, error) {
 	s.calls, s.cancel = context.WithCancel(ctx)
 	defer s.cancel()
-	s.w = newWriter(s.proc.stdin, s.limits.Outstanding+notAnswers)
 	s.silence = time.AfterFunc(s.limits.Startup, s.onSilence)
+	s.w = newWriter(s.proc.stdin, s.onDrained)
 	stop := context.AfterFunc(ctx, s.proc.kill)
 
 	s.sendExecute()
@@ -157,10 +158,6 @@ func (s *session) onStarted(f frame.Frame) error {
 	return nil
 }
 
-// notAnswers is how many frames of a session are not answers to calls: the
-// program and ALL_TOOLS.
-const notAnswers = 2
-
 // onCalls checks a batch and hands it to the Host.
 func (s *session) onCalls(f frame.Frame) error {
 	packed, err := frame.ParseCalls(f.Bodies[0], f.ID, uint32(s.limits.Outstanding))
@@ -178,10 +175,10 @@ func (s *session) onCalls(f frame.Frame) error {
 		batch[i] = sandbox.Call{ID: c.ID, Name: validUTF8(c.Name), Args: c.Args}
 		s.open[c.ID] = batch[i].Name
 	}
-	// Answers that the child cannot have read yet count as open, which also
-	// keeps the writer's queue from ever being full.
-	unread := max(len(s.w.queue)-notAnswers, 0)
-	over := len(s.open)+unread > s.limits.Outstanding || s.usage.Calls > s.limits.Calls
+	// Frames that the child cannot have read yet count as open calls: it waits
+	// for ALL_TOOLS before it makes a call, and for an answer when there is no
+	// room. So no more than one frame beyond the limit ever waits: ALL_TOOLS.
+	over := len(s.open)+s.w.waiting() > s.limits.Outstanding || s.usage.Calls > s.limits.Calls
 	s.mu.Unlock()
 	if over {
 		return frame.Error("the child made more calls than the limit allows")
@@ -204,8 +201,8 @@ func (s *session) reply(id uint32, r sandbox.Reply) {
 	}
 	delete(s.open, id)
 	s.w.put(h, r.Value, []byte(r.Text))
-	if len(s.open) == 0 {
-		s.silence.Reset(s.patience())
+	if len(s.open) == 0 || !s.watching {
+		s.watch(true)
 	}
 }
 
@@ -302,15 +299,30 @@ func (s *session) unawaited(r frame.Report) {
 // patience is how long the child may be silent while it is owed nothing.
 func (s *session) patience() time.Duration { return 4*s.limits.CPU + s.limits.Watchdog }
 
-// heard restarts the watchdog, or pauses it while a call is with the Host.
+// heard restarts the watchdog, or pauses it while the child waits for a call.
 func (s *session) heard() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.open) > 0 {
-		s.silence.Stop()
-		return
+	s.watch(len(s.open) == 0 || !s.w.idle())
+}
+
+// onDrained pauses the watchdog when the child has been sent all that there is
+// and waits for a call. Until then it is a child that does not read.
+func (s *session) onDrained() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watching && !s.sealed && len(s.open) > 0 && s.w.idle() {
+		s.watch(false)
 	}
-	s.silence.Reset(s.patience())
+}
+
+// watch starts the watchdog anew, or stops it. The caller holds mu.
+func (s *session) watch(on bool) {
+	if s.watching = on; on {
+		s.silence.Reset(s.patience())
+	} else {
+		s.silence.Stop()
+	}
 }
 
 func (s *session) onSilence() {
