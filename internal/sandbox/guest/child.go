@@ -161,15 +161,27 @@ func (c *child) run() {
 	}
 }
 
-// jobs runs the job queue until it is empty or the program has settled; it
-// does not return in the second case.
+// maxDrained is how many jobs may run after the program's own promise has been
+// fulfilled: what it started and did not await gets a chance to finish, or to
+// say why not, but cannot keep the program alive.
+const maxDrained = 10_000
+
+// jobs runs the job queue until it is empty. It does not return when the
+// program has settled.
 func (c *child) jobs(promise int32) {
-	for {
-		if state := c.vm.Xqjs_promise_state(promise); state != 0 {
-			c.settled(promise, state == 1)
-		}
-		if c.vm.Xqjs_is_job_pending() == 0 {
-			return
+	for drained := 0; ; {
+		pending := c.vm.Xqjs_is_job_pending() != 0
+		switch c.vm.Xqjs_promise_state(promise) {
+		case 1:
+			if drained++; !pending || drained > maxDrained {
+				c.settled(promise, true)
+			}
+		case 2:
+			c.settled(promise, false)
+		default:
+			if !pending {
+				return
+			}
 		}
 		if c.vm.Xqjs_execute_pending_job() < 0 {
 			c.fail(c.vm.pendingException())

@@ -408,7 +408,7 @@ func TestBigResults(t *testing.T) {
 		return sandbox.Reply{OK: true, Value: []byte("[1"), Text: "x"}
 	}
 	_, err := run(t, r, h, `text((await tools.big({})).output.length); try { await tools.huge({}) } catch (e) { text(e.code) } try { await tools.bad({}) } catch (e) { text(e.code, e.message) }`, sandbox.Limits{})
-	want := []string{fmt.Sprint(len([]rune(big))), "TOOL_FAILED", "TOOL_FAILED the result of the call is not a JSON object"}
+	want := []string{fmt.Sprint(len([]rune(big))), "OUTPUT_LIMIT", "TOOL_FAILED the result of the call is not a JSON object"}
 	if d := cmp.Diff(want, h.out); err != nil || d != "" {
 		t.Errorf("Run: %v (-want +got):\n%s", err, d)
 	}

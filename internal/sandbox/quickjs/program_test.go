@@ -42,6 +42,13 @@ Promise.resolve().then(() => tools.echo(4));
 text((await all).map(r => r.output).join())`,
 		out:     []string{"1,2,3"},
 		batches: []string{"echo(1) echo(2) echo(3) echo(4)"}},
+	// What is in the queue when the program's promise is fulfilled still runs.
+	{name: "a function that is not awaited",
+		source: `(async () => { text('one'); await null; text('two'); await 0; text('three') })(); queueMicrotask(() => text('micro'))`,
+		out:    []string{"one", "two", "micro", "three"}},
+	{name: "an endless one does not keep the program",
+		source: `(async () => { for (;;) await null })(); text('done')`,
+		out:    []string{"done"}},
 	// S0-107 S0-108 S0-240 BUG-SB-18: rejections.
 	{name: "a rejection is caught",
 		source: `try { await tools.deny({}) } catch (e) { text(e.name, e.code, e.tool, e.callId, e.message, e instanceof Error); text(e); text({e}) }`,
