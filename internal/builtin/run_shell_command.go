@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"capstan/internal/msg"
 	"capstan/internal/shell"
@@ -46,7 +47,8 @@ type ShellOptions struct {
 	Dir    string
 	Runner *shell.Runner
 	Jobs   *shell.Jobs // the session's; its owner closes it
-	// Spill makes a file for output of more than 16 MiB. Nil:
+	// Spill makes a file for output of more than 16 MiB, which gets the first
+	// 256 MiB of it. Nil:
 	// the middle of such output is lost, and the result says so.
 	Spill func(callID string) (w io.WriteCloser, path string, err error)
 }
@@ -64,10 +66,14 @@ func Shell(o ShellOptions) []tool.Tool {
 type runShell struct {
 	o    ShellOptions
 	spec tool.Spec
+	room int64 // of a spill, in bytes
 }
 
+// maxSpill is how much of one command's output is kept in a file, in bytes.
+const maxSpill = 256 << 20
+
 func newRunShell(o ShellOptions) tool.Tool {
-	return &runShell{o, tool.Spec{
+	return &runShell{o: o, room: maxSpill, spec: tool.Spec{
 		Name: "run_shell_command", Title: "Shell", Description: text(runShellText),
 		Input: json.RawMessage(runShellInput), Output: json.RawMessage(runShellOutput),
 		Effect: tool.EffectExec, Hint: "bash terminal execute run process git npm docker make test build",
@@ -114,7 +120,7 @@ func (t *runShell) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, 
 		c.Timeout = defaultTimeout
 	}
 	c.Keep = maxKept
-	s := spilling{open: t.o.Spill, call: inv.Call.ID}
+	s := spilling{open: t.o.Spill, call: inv.Call.ID, room: t.room}
 	if t.o.Spill != nil {
 		c.Spill = s.start
 	}
@@ -124,7 +130,7 @@ func (t *runShell) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, 
 	if err != nil && res.Duration == 0 { // it never ran
 		return refused(err), nil
 	}
-	return shellResult(res, err, c.Timeout, inv.Call.Source == tool.FromProgram, s.path), nil
+	return shellResult(res, err, c.Timeout, inv.Call.Source == tool.FromProgram, &s), nil
 }
 
 // refused is the result of a command that could not be started.
@@ -153,17 +159,41 @@ func (t *runShell) start(ctx context.Context, call *tool.Call, c shell.Command) 
 	return r, nil
 }
 
-// spilling keeps the whole of a long output in a file.
+// spilling keeps the whole of a long output in a file, or its beginning if it
+// is longer than there is room for.
 type spilling struct {
 	open func(string) (io.WriteCloser, string, error)
 	call string
+	room int64 // in the file
 	file io.WriteCloser
 	path string
+	kept int64
+	lost bool // what there was no room for
 }
 
 func (s *spilling) start() (w io.Writer, err error) {
 	s.file, s.path, err = s.open(s.call)
-	return s.file, err
+	return s, err
+}
+
+// Write takes everything, so that the command goes on, and keeps what there is
+// room for.
+func (s *spilling) Write(b []byte) (int, error) {
+	if s.lost {
+		return len(b), nil
+	}
+	keep := b
+	if left := s.room - s.kept; int64(len(b)) > left {
+		for keep = b[:left]; len(keep) > 0 && !utf8.RuneStart(b[len(keep)]); { // no character is cut in two
+			keep = keep[:len(keep)-1]
+		}
+		s.lost = true
+	}
+	s.kept += int64(len(keep))
+	if _, err := s.file.Write(keep); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 func (s *spilling) close(res *shell.Result) {
@@ -174,7 +204,7 @@ func (s *spilling) close(res *shell.Result) {
 		res.Spilled, res.SpillErr = false, err
 	}
 	if !res.Spilled {
-		s.path = ""
+		s.path, s.lost = "", false
 	}
 }
 
@@ -182,8 +212,11 @@ func (s *spilling) close(res *shell.Result) {
 // and the exit status last, where no budget cuts it off (BUG-OT-03). A program
 // gets nothing but the output of a command that went well, so that it can use
 // it as it is.
-func shellResult(res shell.Result, failed error, limit time.Duration, program bool, file string) tool.Result {
+func shellResult(res shell.Result, failed error, limit time.Duration, program bool, s *spilling) tool.Result {
 	notes := leftBehind(res)
+	if s.lost {
+		notes = append(notes, fmt.Sprintf("only the first %s of the %s of output are in %s; redirect it to a file to have all of it", size(s.kept), size(res.Total), s.path))
+	}
 	code := ""
 	switch {
 	case failed != nil:
@@ -210,7 +243,7 @@ func shellResult(res shell.Result, failed error, limit time.Duration, program bo
 	if code != "" {
 		r = tool.Fail(code, "%s", withNotes(res.Output, notes))
 	}
-	r.File, r.Truncated = file, res.Omitted > 0
+	r.File, r.Truncated = s.path, res.Omitted > 0
 	r.Data = encodeData(struct {
 		ExitCode int    `json:"exitCode"`
 		Signal   string `json:"signal,omitempty"`

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -239,6 +240,27 @@ func TestRunShellCommandSpills(t *testing.T) {
 		if fail != nil && !strings.Contains(r.Text(), "[the whole output could not be kept: disk full]") {
 			t.Errorf("ends %q", r.Text()[len(r.Text())-120:])
 		}
+	}
+}
+
+// A file is not filled without end: it gets the beginning, and the result says
+// so. A character is kept whole or not at all.
+func TestRunShellCommandSpillIsBounded(t *testing.T) {
+	const size = maxKept + 1<<20
+	f := &file{}
+	s := newShellSession(t, func(o *ShellOptions) {
+		o.Spill = func(string) (io.WriteCloser, string, error) { return f, "/spill/1.txt", nil }
+	})
+	s.src = tool.FromProgram
+	s.tools["run_shell_command"].Tool().(*runShell).room = maxKept + 1000 // an odd place in what follows
+	r := s.call("run_shell_command", obj{"command": fmt.Sprintf("yes 'é€' | head -c %d", size)})
+	whole := strings.Repeat("é€\n", size/6+1)
+	if f.closed != 1 || !strings.HasPrefix(whole, f.String()) || f.Len() < maxKept+998 || f.Len() > maxKept+1000 || !utf8.Valid(f.Bytes()) {
+		t.Errorf("closed %d times, %d bytes", f.closed, f.Len())
+	}
+	note := "\n[only the first 16.0 MiB of the 17.0 MiB of output are in /spill/1.txt; redirect it to a file to have all of it]\n[exit code 0]"
+	if !strings.HasSuffix(r.Text(), note) || r.File != "/spill/1.txt" || !r.Truncated {
+		t.Errorf("file %q, truncated %v, ends %q", r.File, r.Truncated, r.Text()[len(r.Text())-200:])
 	}
 }
 

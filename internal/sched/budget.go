@@ -62,7 +62,10 @@ func (rt *Runtime) cut(j *job, r *tool.Result, whole string, limit int, before b
 	if r.File == "" {
 		r.File, where = rt.spill(j, whole)
 	}
-	if r.File != "" {
+	switch {
+	case r.File != "" && before:
+		where = "more of it is in " + r.File
+	case r.File != "":
 		where = "the whole is in " + r.File
 	}
 	if j.nested { // the limit is one of bytes that nothing may pass, the notice neither

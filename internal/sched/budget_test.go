@@ -80,7 +80,7 @@ func TestBudget(t *testing.T) {
 		{name: "nested: a value that is too big", nested: true, limit: 100, res: tool.Result{Parts: text("x"), Data: json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", 150)))},
 			want: result{Parts: text("x", "[the structured content was left out: 152 bytes, more than there is room for of 99]"), Truncated: true}},
 		{name: "the tool has cut it before", res: tool.Result{Parts: text(digits), Truncated: true, File: "/own"},
-			want: result{Parts: text("0123456789\n[… more than 20 characters, 0 lines left out; the whole is in /own …]\n0123456789"), Truncated: true, File: "/own"}},
+			want: result{Parts: text("0123456789\n[… more than 20 characters, 0 lines left out; more of it is in /own …]\n0123456789"), Truncated: true, File: "/own"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
