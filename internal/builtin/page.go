@@ -3,6 +3,7 @@ package builtin
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
@@ -144,8 +145,11 @@ const maxCounted = 64 << 20
 // that says so it stays below the budget of a nested result.
 const maxKept = maxWhole - 4096
 
-// huge reads lines of a file that is too large to hold.
+// huge reads lines of a file that is too large to hold, for as long as a search
+// may take.
 func (t *readFile) huge(ctx context.Context, h *handle, path string, r *reading) tool.Result {
+	ctx, stop := t.budget(ctx)
+	defer stop()
 	c := collector{skip: int(r.in.Offset), want: pageLines}
 	c.sum.SetSeed(t.seen.seed)
 	if r.in.Limit != nil {
@@ -168,12 +172,28 @@ func (t *readFile) huge(ctx context.Context, h *handle, path string, r *reading)
 			return c.answer(r, c.total())
 		case err != nil:
 			return t.fail(r.in.FilePath, err)
+		case errors.Is(context.Cause(ctx), errSearchTime):
+			return c.late(r, h.size)
 		case ctx.Err() != nil:
 			return t.fail(r.in.FilePath, ctx.Err())
 		case c.full() && c.read > maxCounted:
 			return c.answer(r, -1)
 		}
 	}
+}
+
+// late answers when the time is over: with the whole lines that were found
+// until then, or with how far it came.
+func (c *collector) late(r *reading, n int64) tool.Result {
+	if !c.full() {
+		c.kept = c.kept[:bytes.LastIndexByte(c.kept, '\n')+1]
+		r.cut = true
+	}
+	if len(c.kept) == 0 {
+		return tool.Fail(tool.CodeTimeout, "reading %s: the line at offset %d was not reached in %v: the first %s of %s have %s; use a command such as tail",
+			r.path, r.in.Offset, searchTime, size(c.read), size(n), count(c.total(), "line"))
+	}
+	return c.answer(r, -1)
 }
 
 // A collector picks lines out of a stream.
@@ -232,7 +252,7 @@ func (c *collector) answer(r *reading, total int) tool.Result {
 		}
 	}
 	s, enc := decode(kept)
-	r.cut = len(c.kept) >= maxKept
+	r.cut = r.cut || len(c.kept) >= maxKept
 	return r.text(s, total, enc)
 }
 

@@ -103,7 +103,7 @@ type reading struct {
 	path  string // as shown
 	in    readArgs
 	exact bool // for a program: the very text, and nothing beside it
-	cut   bool // the text ends where maxKept bytes do
+	cut   bool // the text ends where maxKept bytes do, or the time for it
 }
 
 // whole answers from the bytes of the whole file.

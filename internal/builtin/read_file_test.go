@@ -237,6 +237,36 @@ func TestReadCancelled(t *testing.T) {
 	s.clean(".", "a")
 }
 
+// A read that looks for its lines too long answers with those that it has, or
+// with how far it came.
+func TestReadHugeTime(t *testing.T) { // BUG-SI-01
+	s := newSession(t)
+	s.f.searchTime = 1 // it is over after the first piece
+	line := strings.Repeat("x", 99) + "\n"
+	s.write("huge", strings.Repeat(line, maxWhole/100+1000))
+	s.write("odd", "a\nb\n"+strings.Repeat("x", maxWhole))
+	r := s.call("read_file", obj{"file_path": "huge", "offset": 1_000_000})
+	if want := "reading huge: the line at offset 1000000 was not reached in 20s: the first 1.0 MiB of 16.1 MiB have 10486 lines; use a command such as tail"; r.Code != tool.CodeTimeout || r.Text() != want {
+		t.Errorf("%s %s", r.Code, r.Text())
+	}
+	if want := line + line + "[2 lines shown from offset 7 of a file that was not counted to its end; go on with offset 9]"; s.ok("read_file", obj{"file_path": "huge", "offset": 7, "limit": 2}) != want {
+		t.Errorf("the lines that were there already: %.300q", s.ok("read_file", obj{"file_path": "huge", "offset": 7, "limit": 2}))
+	}
+	if want := "a\nb\n[2 lines shown from offset 0 of a file that was not counted to its end; go on with offset 2]"; s.ok("read_file", obj{"file_path": "odd"}) != want {
+		t.Errorf("the whole lines: %.300q", s.ok("read_file", obj{"file_path": "odd"}))
+	}
+	s.src = tool.FromProgram
+	r = s.call("read_file", obj{"file_path": "huge"})
+	want := `{"path":"huge","lines":10485,"truncated":true,"encoding":"utf-8"}`
+	note := "[10485 lines shown from offset 0 of a file that was not counted to its end; go on with offset 10485]"
+	if got := strings.TrimPrefix(r.Text(), strings.Repeat(line, 10485)); string(r.Data) != want || !r.Truncated || strings.TrimPrefix(got, "\n") != note {
+		t.Errorf("%s, truncated %v, ends %.200q", r.Data, r.Truncated, got)
+	}
+	if r := s.call("read_file", obj{"file_path": "odd", "offset": 2}); r.Code != tool.CodeTimeout {
+		t.Errorf("%s %.200q", r.Code, r.Text())
+	}
+}
+
 func BenchmarkReadTiny(b *testing.B) {
 	dir := b.TempDir()
 	write(b, filepath.Join(dir, "a.txt"), "hello\n")

@@ -288,8 +288,8 @@ type notDir struct{ path string }
 
 func (e *notDir) Error() string { return e.path + " is not a directory" }
 
-// searchTime is how long one search may look around. What it has found by then
-// is its answer, with a notice (BUG-SI-01, BUG-SI-03).
+// searchTime is how long one search, or the read of a huge file, may look
+// around. What it has found by then is its answer, with a notice (BUG-SI-01, BUG-SI-03).
 const searchTime = 20 * time.Second
 
 var errSearchTime = errors.New("the search took too long")
