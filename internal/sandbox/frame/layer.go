@@ -95,6 +95,7 @@ const (
 	ProbeFork
 	ProbeExec
 	ProbeKill
+	ProbeSignal     // signal a thread of another process
 	ProbeExecutable // map executable memory
 	probeEnd
 )

@@ -153,6 +153,8 @@ func attempt(p frame.Probe) {
 		_, _, _ = syscall.RawSyscall(syscall.SYS_EXECVE, root, 0, 0)
 	case frame.ProbeKill:
 		_, _, _ = syscall.RawSyscall(syscall.SYS_KILL, uintptr(syscall.Getpid()), 0, 0)
+	case frame.ProbeSignal: // signal 0: should it get through, nothing happens
+		_, _, _ = syscall.RawSyscall(syscall.SYS_TGKILL, 1, 1, 0)
 	case frame.ProbeExecutable:
 		_, _, _ = syscall.RawSyscall6(syscall.SYS_MMAP, 0, 4096, syscall.PROT_READ|syscall.PROT_EXEC, syscall.MAP_PRIVATE|syscall.MAP_ANON, ^uintptr(0), 0)
 	}

@@ -14,7 +14,7 @@ var allowed = [...]uint32{
 	syscall.SYS_READ, syscall.SYS_WRITE, syscall.SYS_FUTEX,
 	syscall.SYS_MUNMAP, syscall.SYS_MADVISE,
 	syscall.SYS_RT_SIGRETURN, syscall.SYS_RT_SIGPROCMASK, syscall.SYS_RT_SIGACTION, syscall.SYS_SIGALTSTACK,
-	syscall.SYS_TGKILL, syscall.SYS_GETPID, syscall.SYS_GETTID,
+	syscall.SYS_GETPID, syscall.SYS_GETTID,
 	syscall.SYS_NANOSLEEP, syscall.SYS_CLOCK_GETTIME, syscall.SYS_SCHED_YIELD, syscall.SYS_RESTART_SYSCALL,
 	syscall.SYS_EXIT, syscall.SYS_EXIT_GROUP,
 	syscall.SYS_EPOLL_CREATE1, syscall.SYS_EPOLL_CTL, syscall.SYS_EPOLL_PWAIT, syscall.SYS_EVENTFD2,
@@ -52,7 +52,8 @@ const (
 	seccompAllThreads = 1
 )
 
-func program() []filter {
+// program is the filter of the process pid.
+func program(pid uint32) []filter {
 	p := []filter{
 		{bpfLoad, 0, 0, offsetArch}, {bpfEqual, 1, 0, auditArch}, {bpfReturn, 0, 0, retKill},
 		{bpfLoad, 0, 0, offsetNumber},
@@ -65,6 +66,8 @@ func program() []filter {
 		p = append(p, filter{bpfEqual, 0, 4, n}, filter{bpfLoad, 0, 0, offsetArgs + 8*2},
 			filter{bpfAnyBit, 0, 1, protExec}, filter{bpfReturn, 0, 0, retKill}, filter{bpfReturn, 0, 0, retAllow})
 	}
+	p = append(p, filter{bpfEqual, 0, 4, syscall.SYS_TGKILL}, filter{bpfLoad, 0, 0, offsetArgs}, // the runtime preempts its own threads by signals
+		filter{bpfEqual, 1, 0, pid}, filter{bpfReturn, 0, 0, retKill}, filter{bpfReturn, 0, 0, retAllow})
 	p = append(p, filter{bpfEqual, 0, 4, syscall.SYS_CLONE}, filter{bpfLoad, 0, 0, offsetArgs}, // threads only
 		filter{bpfAnyBit, 1, 0, cloneThread}, filter{bpfReturn, 0, 0, retKill}, filter{bpfReturn, 0, 0, retAllow})
 	return append(p, filter{bpfReturn, 0, 0, retKill})
@@ -73,7 +76,7 @@ func program() []filter {
 // seccomp installs the allowlist on every thread. It needs no_new_privs or
 // privileges.
 func seccomp() syscall.Errno {
-	f := program()
+	f := program(uint32(syscall.Getpid()))
 	p := struct {
 		n uint16
 		f *filter

@@ -262,7 +262,7 @@ func TestSeccomp(t *testing.T) {
 	if !layers[len(layers)-1].InForce {
 		t.Skipf("no seccomp here: %s", layers[len(layers)-1].Detail)
 	}
-	for _, p := range []frame.Probe{frame.ProbeSocket, frame.ProbeOpen, frame.ProbeFork, frame.ProbeExec, frame.ProbeKill, frame.ProbeExecutable} {
+	for _, p := range []frame.Probe{frame.ProbeSocket, frame.ProbeOpen, frame.ProbeFork, frame.ProbeExec, frame.ProbeKill, frame.ProbeSignal, frame.ProbeExecutable} {
 		got, err := r.probe(t.Context(), p)
 		if err != nil || got.answered || !strings.Contains(got.ending, "bad system call") {
 			t.Errorf("probe %d: %+v, %v", p, got, err)
