@@ -31,7 +31,7 @@ const (
 	Execute   Type = 1 // A source, B callable names joined by newlines, C Settings
 	Result    Type = 2 // ID of the call; FlagOK or not; A JSON object, B text
 	Terminate Type = 3 // no body; the child ends
-	AllTools  Type = 4 // A JSON array, the answer to AskTools
+	AllTools  Type = 4 // FlagOK: A JSON array, the answer to AskTools; else it is too long
 )
 
 // The frames that a child sends.
@@ -43,7 +43,8 @@ const (
 	Done     Type = 20 // A packed Report; nothing follows it
 )
 
-// FlagOK marks a Result that resolves; without it the call rejects.
+// FlagOK marks a Result that resolves; without it the call rejects. It marks
+// AllTools that has a value.
 const FlagOK = 1
 
 // Kinds of output, carried in the Flags of an Output frame.

@@ -155,7 +155,7 @@ func (c *child) hostMedia(kind, mime, data int32) int32 {
 }
 
 // hostTools asks the parent for ALL_TOOLS and waits for it. Answers to calls
-// that come first are kept for later.
+// that come first are kept for later. It answers undefined when there is none.
 func (c *child) hostTools() int32 {
 	c.out.frame(frame.Head{Type: frame.AskTools})
 	c.out.mu.Lock()
@@ -166,6 +166,9 @@ func (c *child) hostTools() int32 {
 		if h.Type != frame.AllTools {
 			c.early = append(c.early, c.readAnswer(h))
 			continue
+		}
+		if h.Flags&frame.FlagOK == 0 {
+			return c.vm.Xqjs_dup_value(c.vm.Undefined)
 		}
 		p := c.take(h.A)
 		defer c.vm.Xwasm_free(p)

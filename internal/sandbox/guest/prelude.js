@@ -279,18 +279,18 @@ const toolFunction = (name) => {
   if (f === undefined) setFunction(name, f = (x) => call(name, x));
   return f;
 };
-let nameList, nameSet, hasName;
+const addName = MSet.prototype.add, hasName = MSet.prototype.has;
+let nameList, nameSet;
 const names = () => {
   if (nameList === undefined) {
-    nameList = parse(host(NAMES));
-    nameSet = new MSet();
-    hasName = MSet.prototype.has.bind(nameSet);
-    const add = MSet.prototype.add.bind(nameSet);
-    for (let i = 0; i < nameList.length; i++) add(nameList[i]);
+    const list = parse(host(NAMES)), set = new MSet();
+    for (let i = 0; i < list.length; i++) apply(addName, set, [list[i]]);
+    nameSet = set;
+    nameList = list; // last: what comes before may fail for want of stack
   }
   return nameList;
 };
-const known = (k) => typeof k === 'string' && (names(), hasName(k));
+const known = (k) => typeof k === 'string' && (names(), apply(hasName, nameSet, [k]));
 const readOnly = () => { throw new T('tools is read-only'); };
 const tools = new Proxy({ __proto__: null }, {
   __proto__: null,
@@ -310,8 +310,18 @@ define('text', text);
 define('image', (value) => { media('image', value); });
 define('audio', (value) => { media('audio', value); });
 define('exit', () => { host(EXIT); });
-let allTools;
-defineProperty(G, 'ALL_TOOLS', { __proto__: null, get: () => allTools ??= parse(host(TOOLS)), set: undefined, enumerable: false, configurable: false });
+// The parent answers once, so its answer is kept until it has been parsed: that
+// may fail for want of stack.
+let allText, allTools;
+const readAllTools = () => {
+  if (allTools !== undefined) return allTools;
+  allText ??= host(TOOLS) ?? '';
+  if (allText === '') throw new E('ALL_TOOLS is longer than the limit allows; Object.keys(tools) lists the callable names');
+  allTools = parse(allText);
+  allText = undefined;
+  return allTools;
+};
+defineProperty(G, 'ALL_TOOLS', { __proto__: null, get: readAllTools, set: undefined, enumerable: false, configurable: false });
 
 // ---- how a program ended ----
 

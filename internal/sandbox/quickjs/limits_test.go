@@ -397,6 +397,34 @@ try { image({mimeType: 'image/png', data: new Uint8Array(10 * 2**20 + 1)}) } cat
 	}
 }
 
+// ALL_TOOLS that is too long fails that read only. What failed for lack of
+// stack works later.
+func TestAllToolsFails(t *testing.T) {
+	r := newRunner(t, Options{})
+	const read = `const read = () => { try { return ALL_TOOLS.length } catch (e) { return e.message } };
+`
+	for _, c := range []struct {
+		name, all, source string
+		limits            sandbox.Limits
+		want              []string
+	}{
+		{"too long", `["` + strings.Repeat("x", 1000) + `"]`, read + `text(read()); text(read()); text((await tools.echo(1)).output)`, sandbox.Limits{Body: 1000},
+			[]string{allToolsTooLong, allToolsTooLong, "1"}},
+		{"longer than any frame", `["` + strings.Repeat("x", 16<<20) + `"]`, read + `text(read())`, sandbox.Limits{}, []string{allToolsTooLong}},
+		{"no stack left", strings.Repeat("[", 300) + strings.Repeat("]", 300),
+			read + `const f = () => { try { f() } catch { } read(); }; f(); text(read())`, sandbox.Limits{}, []string{"1"}},
+	} {
+		h := newHost()
+		h.all = c.all
+		_, err := run(t, r, h, c.source, c.limits)
+		if d := cmp.Diff(c.want, h.out); err != nil || d != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", c.name, err, d)
+		}
+	}
+}
+
+const allToolsTooLong = "ALL_TOOLS is longer than the limit allows; Object.keys(tools) lists the callable names"
+
 // 16 MiB of result come through whole, and go out again. S0-144
 func TestBigResults(t *testing.T) {
 	r := newRunner(t, Options{})

@@ -247,9 +247,10 @@ func (s *session) onAskTools() error {
 	s.asked = true
 	all := s.host.AllTools()
 	if len(all) > s.limits.Body {
-		return fmt.Errorf("ALL_TOOLS has %d bytes; the limit is %d", len(all), s.limits.Body)
+		s.w.put(frame.Head{Type: frame.AllTools})
+		return nil
 	}
-	s.w.put(frame.Head{Type: frame.AllTools, A: uint32(len(all))}, all)
+	s.w.put(frame.Head{Type: frame.AllTools, Flags: frame.FlagOK, A: uint32(len(all))}, all)
 	return nil
 }
 
