@@ -1,7 +1,8 @@
 // Package msg holds the words of a conversation that every other package
-// shares: parts of a message and the declaration of a tool. It has no
-// behaviour beyond reading them, knows no provider's wire format, and imports
-// nothing of ours.
+// shares: messages and their parts, calls and results, usage, and the
+// declaration of a tool. It has no behaviour beyond reading them, knows no
+// provider's wire format, and imports nothing of ours. Everything in it can be
+// written as JSON and read back without loss, so that a session log can keep it.
 package msg
 
 import (
@@ -19,6 +20,10 @@ const (
 	Audio Kind = "audio"
 	File  Kind = "file" // an embedded document that is neither image nor audio, a PDF say
 	Link  Kind = "link" // a resource named by URI, its content not included
+
+	// These two occur in a message of the assistant only.
+	Reasoning Kind = "reasoning" // Text is what the model thought, or a summary, or nothing
+	CallPart  Kind = "call"      // Call is a call that the model made
 )
 
 // A Part is one block of a message or of a tool's result.
@@ -29,6 +34,12 @@ type Part struct {
 	Data     []byte `json:"data,omitempty"`     // raw bytes; base64 in JSON
 	URI      string `json:"uri,omitempty"`
 	Name     string `json:"name,omitempty"`
+	Call     *Call  `json:"call,omitempty"` // Kind CallPart
+
+	// State is what the provider that wrote this part wants back with it: a
+	// signature, an encrypted item. It is opaque to everybody else, and sent
+	// only to the origin that its message names.
+	State json.RawMessage `json:"state,omitempty"`
 }
 
 // TextPart returns a Part of kind Text.
