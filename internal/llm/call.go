@@ -1,0 +1,115 @@
+package llm
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"capstan/internal/msg"
+)
+
+// IDs gives calls ids that are unique in a whole conversation. Providers repeat
+// theirs, in one answer and from turn to turn, or send none.
+type IDs struct {
+	used map[string]bool
+	n    int
+}
+
+// NewIDs knows the ids of the calls in history.
+func NewIDs(history []msg.Message) *IDs {
+	ids := &IDs{used: map[string]bool{}}
+	for i := range history {
+		for _, c := range history[i].Calls() {
+			ids.used[c.ID] = true
+			ids.n++
+		}
+	}
+	return ids
+}
+
+// Take returns wire if it is new, else an id made from it; one made of the
+// number of the call when wire is empty.
+func (ids *IDs) Take(wire string) string {
+	ids.n++
+	if wire == "" {
+		wire = "call_" + strconv.Itoa(ids.n)
+	}
+	id := wire
+	for k := 2; ids.used[id]; k++ {
+		id = wire + "_" + strconv.Itoa(k)
+	}
+	ids.used[id] = true
+	return id
+}
+
+// Finished makes the call that a model finished writing. id is unique, name is
+// canonical, args is what arrived, d the declaration of the tool if there is
+// one, cut says that the answer ended at the limit of tokens.
+//
+// It guesses nothing into existence (ruling 14): empty arguments become {} only
+// where the tool takes none at all. What was cut off gets a Fault.
+func Finished(id, name, args string, d *msg.Declaration, cut bool) msg.Call {
+	c := msg.Call{ID: id, Name: name, Args: args}
+	switch {
+	case cut && !isObject(args):
+		c.Fault = fmt.Sprintf("The call was cut off by the limit of output tokens after %d bytes of its arguments; nothing was run. "+
+			"Make it again with less: write a long text in several calls, or explain less before the call.", len(args))
+	case name == "":
+		c.Fault = "The call names no tool; nothing was run. Make it again with the name of a tool."
+	case args == "" && d != nil && takesNothing(d.Parameters):
+		c.Args = "{}"
+	}
+	return c
+}
+
+// isObject reports whether s is one JSON object, no name twice in it.
+func isObject(s string) bool {
+	v := jsontext.Value(s)
+	return v.Kind() == '{' && v.IsValid()
+}
+
+// takesNothing reports whether {} is the only sensible value of a schema.
+func takesNothing(schema json.RawMessage) bool {
+	if len(schema) == 0 {
+		return true
+	}
+	var s map[string]json.RawMessage
+	if json.Unmarshal(schema, &s) != nil {
+		return false
+	}
+	for k, v := range s {
+		switch k {
+		case "$schema", "title", "description", "type", "required":
+		case "properties":
+			if string(v) != "{}" {
+				return false
+			}
+		case "additionalProperties":
+			if string(v) != "false" {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Replay returns the arguments of a call as a JSON object, which every API
+// demands in a history: what was none as {"_raw": "…"} (ruling 14), nothing as
+// {}. Arguments that are an object are not changed by a byte.
+func Replay(args string) string {
+	if args == "" {
+		return "{}"
+	}
+	if isObject(args) {
+		return args
+	}
+	raw, err := json.Marshal(map[string]string{"_raw": args})
+	if err != nil { // a map of strings always marshals
+		panic("llm: " + err.Error())
+	}
+	return string(raw)
+}
