@@ -128,7 +128,12 @@ type Retry struct {
 }
 
 // Done ends an answer.
-type Done struct{ Finish Finish }
+type Done struct {
+	Finish Finish
+	// Leaked: the text seems to hold a call that could not be read and was not
+	// made. A caller should ask the model to make it properly.
+	Leaked bool
+}
 
 // Finish says why an answer ended.
 type Finish string

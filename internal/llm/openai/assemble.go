@@ -1,0 +1,239 @@
+package openai
+
+import (
+	"encoding/json"
+
+	"capstan/internal/llm"
+	"capstan/internal/msg"
+)
+
+// callDelta is a piece of a call. Everything may be missing, and the order in
+// which id, name and arguments come is free.
+type callDelta struct {
+	Index    *llm.Loose `json:"index"`
+	ID       llm.Loose  `json:"id"`
+	Function struct {
+		Name      llm.Loose `json:"name"`
+		Arguments llm.Piece `json:"arguments"`
+	} `json:"function"`
+}
+
+// callDeltas is a list of pieces; some servers send a single one instead.
+type callDeltas []callDelta
+
+func (c *callDeltas) UnmarshalJSON(raw []byte) error {
+	*c = nil
+	if raw[0] == '{' {
+		*c = make(callDeltas, 1)
+		return json.Unmarshal(raw, &(*c)[0])
+	}
+	return json.Unmarshal(raw, (*[]callDelta)(c))
+}
+
+// slot is a call that is being written.
+type slot struct {
+	index string // as sent; empty when there is none
+	id    string
+	name  string
+	args  []byte
+	whole bool // the arguments came as an object
+}
+
+// assembler puts the pieces of calls together. A piece belongs to the call with
+// its index, else with its id, else to the one at its place or the last one; a
+// piece with a name may begin a new one all the same.
+type assembler struct {
+	slots    []*slot
+	request  *llm.Request
+	names    *llm.Names
+	declared map[string]*msg.Declaration // by the name on the wire
+}
+
+func (a *assembler) init(r *llm.Request, names *llm.Names) {
+	a.request, a.names = r, names
+	a.declared = make(map[string]*msg.Declaration, len(r.Tools))
+	for i := range r.Tools {
+		a.declared[names.Wire(r.Tools[i].Name)] = &r.Tools[i]
+	}
+}
+
+// add takes the piece that stands at position in its list.
+func (a *assembler) add(position int, d *callDelta) *slot {
+	index := ""
+	if d.Index != nil {
+		index = string(*d.Index)
+	}
+	s := a.find(index, position, d)
+	if s == nil || a.begins(s, d) {
+		s = &slot{index: index}
+		a.slots = append(a.slots, s)
+	}
+	if d.ID != "" && s.id == "" {
+		s.id = string(d.ID)
+	}
+	a.addName(s, string(d.Function.Name))
+	s.addArgs(d.Function.Arguments)
+	return s
+}
+
+// find returns the latest call that the piece may belong to.
+func (a *assembler) find(index string, position int, d *callDelta) *slot {
+	for i := len(a.slots) - 1; i >= 0; i-- {
+		s := a.slots[i]
+		switch {
+		case index != "":
+			if s.index == index {
+				return s
+			}
+		case d.ID != "":
+			if s.id == string(d.ID) {
+				return s
+			}
+		}
+	}
+	switch {
+	case index != "" || d.ID != "":
+		return nil
+	case position > 0 && d.Function.Name == "":
+		if position < len(a.slots) {
+			return a.slots[position]
+		}
+		return nil
+	case len(a.slots) > 0:
+		return a.slots[len(a.slots)-1]
+	}
+	return nil
+}
+
+// begins reports whether the piece begins a call of its own though its index or
+// its place says that it belongs to s.
+func (a *assembler) begins(s *slot, d *callDelta) bool {
+	name := string(d.Function.Name)
+	switch {
+	case name == "" || s.name == "":
+		return false // a continuation, or the name that was still missing
+	case d.ID != "" && s.id != "" && string(d.ID) != s.id:
+		return true // an index used twice
+	case len(d.Function.Arguments.Text) > 0 && s.complete():
+		// An id used twice, or no id at all. Arguments that are whole take
+		// nothing more.
+		return !(s.whole && name == s.name && string(s.args) == string(d.Function.Arguments.Text))
+	case name != s.name:
+		// Either the rest of a name or another call.
+		return a.declared[s.name] != nil && a.declared[name] != nil && a.declared[s.name+name] == nil
+	}
+	return false
+}
+
+// addName takes a name that is sent once, again with each piece, or in parts.
+func (a *assembler) addName(s *slot, name string) {
+	switch {
+	case name == "" || name == s.name:
+	case len(name) > len(s.name) && name[:len(s.name)] == s.name:
+		s.name = name // all of it so far
+	default:
+		s.name += name
+	}
+}
+
+func (s *slot) addArgs(p llm.Piece) {
+	if p.Whole && len(p.Text) > 0 && p.Text[0] == '{' {
+		if len(s.args) == 0 || !s.complete() {
+			s.args = append(s.args[:0], p.Text...)
+			s.whole = true
+		}
+		return
+	}
+	s.args = append(s.args, p.Text...)
+}
+
+// complete reports whether the arguments are a whole JSON value.
+func (s *slot) complete() bool {
+	n := len(s.args)
+	return n > 0 && s.args[n-1] == '}' && json.Valid(s.args)
+}
+
+// finish returns the calls. cut says that the answer ended at its limit.
+func (a *assembler) finish(cut bool) []msg.Call {
+	var out []msg.Call
+	ids := llm.NewIDs(a.request.Messages)
+	for i, s := range a.slots {
+		var j llm.Joiner
+		args := j.Push(s.args) + j.Flush()
+		if s.name == "" && (args == "" || args == "{}") {
+			continue // a phantom that some servers send before or after a call
+		}
+		out = append(out, a.call(ids, s.id, s.name, args, cut && i == len(a.slots)-1))
+	}
+	return out
+}
+
+func (a *assembler) call(ids *llm.IDs, id, name, args string, cut bool) msg.Call {
+	return llm.Finished(ids.Take(id), a.names.Canonical(name), args, a.declared[name], cut)
+}
+
+// leaked returns calls that were found in the text.
+func (a *assembler) leaked(found []leakedCall) []msg.Call {
+	ids := llm.NewIDs(a.request.Messages)
+	var out []msg.Call
+	for _, f := range found {
+		out = append(out, a.call(ids, "", f.name, f.args, false))
+	}
+	return out
+}
+
+// details collects OpenRouter's reasoning_details. Pieces of the same kind and
+// index are one detail that was cut.
+type details struct {
+	list []map[string]json.RawMessage
+	size int
+}
+
+func (d *details) add(pieces []json.RawMessage) {
+	for _, raw := range pieces {
+		d.size += len(raw)
+		var m map[string]json.RawMessage
+		if json.Unmarshal(raw, &m) != nil || m == nil {
+			continue
+		}
+		if n := len(d.list); n > 0 && same(d.list[n-1], m) {
+			extend(d.list[n-1], m)
+			continue
+		}
+		d.list = append(d.list, m)
+	}
+}
+
+func same(a, b map[string]json.RawMessage) bool {
+	return string(a["type"]) == string(b["type"]) && string(a["index"]) == string(b["index"]) && string(a["type"]) != `"reasoning.encrypted"`
+}
+
+func extend(to, from map[string]json.RawMessage) {
+	for k, v := range from {
+		var x, y string
+		switch k {
+		case "text", "summary":
+			if json.Unmarshal(to[k], &x) == nil && json.Unmarshal(v, &y) == nil {
+				if joined, err := json.Marshal(x + y); err == nil {
+					to[k] = joined
+				}
+				continue
+			}
+		}
+		if string(v) != "null" {
+			to[k] = v
+		}
+	}
+}
+
+// json is the list as it goes back; nil when there is none.
+func (d *details) json() json.RawMessage {
+	if len(d.list) == 0 {
+		return nil
+	}
+	raw, err := json.Marshal(d.list)
+	if err != nil { // raw messages that were decoded marshal again
+		return nil
+	}
+	return raw
+}

@@ -1,0 +1,147 @@
+// Package openai speaks OpenAI's chat completions, as OpenAI and the many
+// servers that imitate it do: Ollama, llama.cpp, LM Studio, vLLM, OpenRouter,
+// DeepSeek, DashScope, Mistral and more. Where they differ is data, a Profile.
+//
+// The wire structs are our own: these servers bend the dialect (arguments as
+// objects, numeric ids, missing indexes, reasoning in three fields), and the
+// official library refuses what they send. Nothing of the wire leaves this
+// package.
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"capstan/internal/llm"
+)
+
+// Family is the name of this wire format in FAMILY/MODEL.
+const Family = "openai"
+
+// A Client is one endpoint. It is safe for concurrent use.
+type Client struct {
+	endpoint *llm.Endpoint
+	profile  Profile
+	warned   atomic.Bool // that the server cuts prompts
+}
+
+// New returns a client for endpoint, with the profile of its address when
+// profile is nil.
+func New(endpoint *llm.Endpoint, profile *Profile) *Client {
+	c := &Client{endpoint: endpoint}
+	if profile != nil {
+		c.profile = *profile
+	} else {
+		c.profile = ProfileFor(endpoint.BaseURL)
+	}
+	return c
+}
+
+// Close closes idle connections. Requests that run are not ended.
+func (c *Client) Close() { c.endpoint.Close() }
+
+// Stream implements llm.Provider.
+func (c *Client) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) {
+		body, names, err := c.encode(r)
+		if err != nil {
+			yield(nil, c.endpoint.Failure(ctx, err))
+			return
+		}
+		once := func() iter.Seq2[llm.Event, error] { return c.once(ctx, r, body, names) }
+		for e, err := range c.endpoint.Repeat(ctx, once) {
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// once makes one request.
+func (c *Client) once(ctx context.Context, r *llm.Request, body []byte, names *llm.Names) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) {
+		header := c.header()
+		header.Set("Accept", "text/event-stream")
+		resp, err := c.endpoint.Do(ctx, "/chat/completions", body, header)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer resp.Body.Close()
+		d := &decoder{client: c, ctx: ctx, request: r, names: names, sent: len(body), yield: yield}
+		d.assembler.init(r, names)
+		d.filter.init(c.profile, r, names)
+		if kind := mediaType(resp); kind == "text/event-stream" || kind == "" {
+			d.stream(resp.Body)
+		} else {
+			d.whole(resp.Body, kind)
+		}
+	}
+}
+
+func (c *Client) header() http.Header {
+	h := http.Header{}
+	if c.endpoint.Key == "" {
+		return h
+	}
+	if c.profile.KeyHeader != "" {
+		h.Set(c.profile.KeyHeader, c.endpoint.Key)
+	} else {
+		h.Set("Authorization", "Bearer "+c.endpoint.Key)
+	}
+	return h
+}
+
+func mediaType(resp *http.Response) string {
+	t, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return t
+}
+
+// Models lists the models that the endpoint offers, sorted.
+func (c *Client) Models(ctx context.Context) ([]string, error) {
+	resp, err := c.endpoint.Do(ctx, "/models", nil, c.header())
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, llm.MaxFrame))
+	if err != nil {
+		return nil, c.endpoint.Failure(ctx, err)
+	}
+	var list struct {
+		Data []struct {
+			ID llm.Loose `json:"id"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, c.endpoint.ProtocolError("the list of models is not what the API promises: %s", excerpt(raw))
+	}
+	var out []string
+	for _, m := range list.Data {
+		if m.ID != "" {
+			out = append(out, string(m.ID))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// excerpt is the beginning of what a server sent, for an error.
+func excerpt(raw []byte) string {
+	s := strings.TrimSpace(strings.ToValidUTF8(string(raw[:min(len(raw), 200)]), "\uFFFD"))
+	if len(raw) > 200 {
+		s += "…"
+	}
+	return fmt.Sprintf("%q", s)
+}

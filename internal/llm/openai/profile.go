@@ -1,0 +1,137 @@
+package openai
+
+import (
+	"net/url"
+	"strings"
+
+	"capstan/internal/llm"
+)
+
+// A Profile says how an endpoint differs from OpenAI. docs/providers.md lists
+// what each flag is for.
+type Profile struct {
+	Name  string
+	Hosts []string // host names; one that begins with a dot stands for all below it
+
+	KeyHeader   string // the header of the key; empty: Authorization: Bearer
+	MaxTokens   string // the field for the limit of tokens; empty: max_tokens
+	NoUsage     bool   // refuses stream_options
+	Effort      Effort // how an effort of reasoning is asked for
+	Output      Output // how a structured answer is asked for
+	CacheKey    bool   // takes prompt_cache_key
+	CacheMarks  bool   // takes cache_control in content
+	Images      bool   // takes image_url
+	Audio       bool   // takes input_audio
+	Documents   bool   // takes file, for PDF
+	Bridge      bool   // refuses a user's message right after a result
+	Leaks       bool   // its servers are known to leave calls in the text
+	ThinkTags   bool   // its servers are known to leave <think> in the text
+	CutsPrompts bool   // its servers are known to cut long prompts silently
+
+	// Reasoning names the field in which reasoning goes back with its message;
+	// empty: not at all. ReasoningAll: of the whole conversation, not only of
+	// the messages after the user's last one.
+	Reasoning    Reasoning
+	ReasoningAll bool
+
+	IDs llm.Rule // of call ids; zero: anything
+}
+
+// Effort is how an endpoint is asked for an effort of reasoning.
+type Effort string
+
+// The ways to ask for an effort.
+const (
+	EffortNone   Effort = ""                 // not at all
+	EffortField  Effort = "reasoning_effort" // a field of its own
+	EffortObject Effort = "reasoning"        // {"effort": …} in this field
+)
+
+// Output is how an endpoint is asked for a structured answer.
+type Output string
+
+// The ways to ask for a structured answer.
+const (
+	OutputPrompt Output = ""            // only in words, at the end of the system prompt
+	OutputObject Output = "json_object" // any JSON object, the schema in words
+	OutputSchema Output = "json_schema"
+)
+
+// Reasoning is a field of an assistant's message.
+type Reasoning string
+
+// The fields in which reasoning goes back.
+const (
+	ReasoningNone    Reasoning = ""
+	ReasoningContent Reasoning = "reasoning_content"
+	ReasoningText    Reasoning = "reasoning"
+	ReasoningDetails Reasoning = "reasoning_details"
+)
+
+// nameRule is what all of them take as the name of a function.
+var nameRule = llm.Rule{Max: 64, Chars: "_-"}
+
+// profiles is a table: the first whose host matches is taken.
+func profiles() []Profile {
+	return []Profile{
+		{Name: "openai", Hosts: []string{"api.openai.com"}, MaxTokens: "max_completion_tokens", Effort: EffortField, Output: OutputSchema,
+			CacheKey: true, Images: true, Audio: true, Documents: true},
+		{Name: "azure", Hosts: []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}, KeyHeader: "Api-Key", MaxTokens: "max_completion_tokens",
+			Effort: EffortField, Output: OutputSchema, CacheKey: true, Images: true, Audio: true},
+		{Name: "openrouter", Hosts: []string{"openrouter.ai"}, Effort: EffortObject, Output: OutputSchema, CacheMarks: true, Images: true, Audio: true, Documents: true,
+			Reasoning: ReasoningDetails, ReasoningAll: true},
+		{Name: "deepseek", Hosts: []string{"api.deepseek.com"}, Output: OutputObject, Reasoning: ReasoningContent},
+		{Name: "dashscope", Hosts: []string{"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com"}, Output: OutputObject, Images: true,
+			Reasoning: ReasoningContent, Leaks: true},
+		{Name: "mistral", Hosts: []string{"api.mistral.ai", "codestral.mistral.ai"}, NoUsage: true, Output: OutputSchema, Images: true, Bridge: true,
+			IDs: llm.Rule{Max: 9, Full: true}},
+		{Name: "groq", Hosts: []string{"api.groq.com"}, MaxTokens: "max_completion_tokens", Effort: EffortField, Output: OutputSchema, Images: true},
+		{Name: "moonshot", Hosts: []string{"api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"}, Output: OutputObject, Images: true,
+			Reasoning: ReasoningContent, ReasoningAll: true},
+		{Name: "zai", Hosts: []string{"api.z.ai", "open.bigmodel.cn"}, Output: OutputObject, Images: true, Reasoning: ReasoningContent},
+		{Name: "xai", Hosts: []string{"api.x.ai"}, Effort: EffortField, Output: OutputSchema, Images: true},
+		compatible(),
+	}
+}
+
+// compatible is for every other host: a local server, most of the time.
+func compatible() Profile {
+	return Profile{Name: "compatible", Effort: EffortField, Output: OutputSchema, Images: true,
+		Reasoning: ReasoningContent, Leaks: true, ThinkTags: true, CutsPrompts: true}
+}
+
+// ProfileFor returns the profile for a base URL. An address that nobody knows
+// gets "compatible".
+func ProfileFor(baseURL string) Profile {
+	host := ""
+	if u, err := url.Parse(strings.TrimSpace(baseURL)); err == nil {
+		host = strings.ToLower(u.Hostname())
+	}
+	for _, p := range profiles() {
+		for _, h := range p.Hosts {
+			if host == h || strings.HasPrefix(h, ".") && strings.HasSuffix(host, h) {
+				return p
+			}
+		}
+	}
+	return compatible()
+}
+
+// ProfileNamed returns the profile of that name, for a setting.
+func ProfileNamed(name string) (Profile, bool) {
+	for _, p := range profiles() {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Profile{}, false
+}
+
+// ProfileNames lists the names, in the order of the table.
+func ProfileNames() []string {
+	var out []string
+	for _, p := range profiles() {
+		out = append(out, p.Name)
+	}
+	return out
+}

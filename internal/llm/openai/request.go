@@ -1,0 +1,381 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"capstan/internal/llm"
+	"capstan/internal/msg"
+	"capstan/internal/schema"
+)
+
+type wireRequest struct {
+	Model               string           `json:"model"`
+	Messages            []wireMessage    `json:"messages"`
+	Tools               []any            `json:"tools,omitempty"`
+	ToolChoice          string           `json:"tool_choice,omitempty"`
+	ResponseFormat      any              `json:"response_format,omitempty"`
+	MaxTokens           int              `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int              `json:"max_completion_tokens,omitempty"`
+	Temperature         *float64         `json:"temperature,omitempty"`
+	TopP                *float64         `json:"top_p,omitempty"`
+	Stop                []string         `json:"stop,omitempty"`
+	ReasoningEffort     string           `json:"reasoning_effort,omitempty"`
+	Reasoning           *wireEffort      `json:"reasoning,omitempty"`
+	PromptCacheKey      string           `json:"prompt_cache_key,omitempty"`
+	Stream              bool             `json:"stream"`
+	StreamOptions       *wireStreamUsage `json:"stream_options,omitempty"`
+}
+
+type wireEffort struct {
+	Effort string `json:"effort"`
+}
+
+type wireStreamUsage struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+type wireMessage struct {
+	Role             string          `json:"role"`
+	Content          any             `json:"content"` // a string, []wirePart, or nil beside calls
+	ReasoningContent string          `json:"reasoning_content,omitempty"`
+	Reasoning        string          `json:"reasoning,omitempty"`
+	ReasoningDetails json.RawMessage `json:"reasoning_details,omitempty"`
+	ToolCalls        []wireCall      `json:"tool_calls,omitempty"`
+	ToolCallID       string          `json:"tool_call_id,omitempty"`
+}
+
+type wirePart struct {
+	Type         string     `json:"type"`
+	Text         string     `json:"text,omitempty"`
+	ImageURL     *wireURL   `json:"image_url,omitempty"`
+	InputAudio   *wireAudio `json:"input_audio,omitempty"`
+	File         *wireFile  `json:"file,omitempty"`
+	CacheControl *wireCache `json:"cache_control,omitempty"`
+}
+
+type wireURL struct {
+	URL string `json:"url"`
+}
+
+type wireAudio struct {
+	Data   string `json:"data"`
+	Format string `json:"format"`
+}
+
+type wireFile struct {
+	Filename string `json:"filename"`
+	FileData string `json:"file_data"`
+}
+
+type wireCache struct {
+	Type string `json:"type"`
+}
+
+type wireCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"`
+	Function wireFunction `json:"function"`
+}
+
+type wireFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type wireTool struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+// encode writes the request. The same request always gives the same bytes.
+func (c *Client) encode(r *llm.Request) ([]byte, *llm.Names, error) {
+	if r.Model == "" {
+		return nil, nil, c.refuse("no model is named", "name one with --model openai/NAME or the setting \"model\"")
+	}
+	if len(r.Messages) == 0 {
+		return nil, nil, c.refuse("the conversation is empty", "say something first")
+	}
+	names := llm.NewNames(nameRule, r.Tools, r.Messages)
+	p := c.profile
+	w := wireRequest{Model: r.Model, Temperature: r.Temperature, TopP: r.TopP, Stop: r.Stop, Stream: true}
+	if !p.NoUsage {
+		w.StreamOptions = &wireStreamUsage{true}
+	}
+	if p.MaxTokens == "max_completion_tokens" {
+		w.MaxCompletionTokens = r.MaxTokens
+	} else {
+		w.MaxTokens = r.MaxTokens
+	}
+	if p.CacheKey {
+		w.PromptCacheKey = r.CacheKey
+	}
+	switch {
+	case r.Effort == "":
+	case p.Effort == EffortField:
+		w.ReasoningEffort = r.Effort
+	case p.Effort == EffortObject:
+		w.Reasoning = &wireEffort{r.Effort}
+	}
+	var err error
+	if w.Tools, err = tools(r, names); err != nil {
+		return nil, nil, c.refuse(err.Error(), "mend the tool's schema, or leave the tool out")
+	}
+	if len(w.Tools) > 0 && r.Choice != llm.ChoiceAuto {
+		w.ToolChoice = string(r.Choice)
+	}
+	system := r.System
+	if r.Output != nil {
+		w.ResponseFormat, system = p.output(r.Output, system)
+	}
+	w.Messages = c.messages(r, system, names)
+	if p.CacheMarks && r.CacheKey != "" {
+		mark(w.Messages)
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(&w); err != nil {
+		return nil, nil, c.refuse("writing the request: "+err.Error(), "")
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), names, nil
+}
+
+func (c *Client) refuse(message, advice string) *llm.Error {
+	return &llm.Error{Kind: llm.ErrBadRequest, Provider: c.endpoint.Name, Message: message, Advice: advice}
+}
+
+func tools(r *llm.Request, names *llm.Names) ([]any, error) {
+	var out []any
+	for _, d := range r.Tools {
+		parameters, err := schema.OpenAI(d.Parameters)
+		if err != nil {
+			return nil, fmt.Errorf("tool %s: %w", d.Name, err)
+		}
+		t := wireTool{Type: "function"}
+		t.Function.Name, t.Function.Description, t.Function.Parameters = names.Wire(d.Name), d.Description, parameters
+		out = append(out, t)
+	}
+	for _, h := range r.Hosted {
+		out = append(out, h)
+	}
+	return out, nil
+}
+
+// output asks for a structured answer, as precisely as the endpoint can be asked.
+func (p Profile) output(o *llm.OutputSchema, system string) (format any, prompt string) {
+	if p.Output == OutputSchema {
+		return map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": o.Name, "schema": o.Schema}}, system
+	}
+	prompt = strings.TrimSpace(system + "\n\nAnswer with one JSON object and nothing else. It must follow this JSON Schema:\n" + string(o.Schema))
+	if p.Output == OutputObject {
+		return map[string]string{"type": "json_object"}, prompt
+	}
+	return nil, prompt
+}
+
+// messages writes the history. It is the function that makes any transcript of
+// ours one that the API takes; llm.Valid does what all APIs need.
+func (c *Client) messages(r *llm.Request, system string, names *llm.Names) []wireMessage {
+	var out []wireMessage
+	if system != "" {
+		out = append(out, wireMessage{Role: "system", Content: system})
+	}
+	valid := llm.Valid(r.Messages, llm.Demands{IDs: c.profile.IDs, Origin: Family + "/" + r.Model, NoTools: len(r.Tools) == 0})
+	turn := 0 // where the turn begins that is going on
+	for i, m := range valid {
+		if m.Role == msg.User {
+			turn = i
+		}
+	}
+	say := func(m wireMessage) {
+		if c.profile.Bridge && m.Role == "user" && len(out) > 0 && out[len(out)-1].Role == "tool" {
+			out = append(out, wireMessage{Role: "assistant", Content: "I have the results."})
+		}
+		out = append(out, m)
+	}
+	var shown []wirePart // media of results, which only a user's message can hold
+	show := func() {
+		if len(shown) > 0 {
+			say(wireMessage{Role: "user", Content: shown})
+			shown = nil
+		}
+	}
+	for i, m := range valid {
+		switch m.Role {
+		case msg.User:
+			say(c.user(shown, m.Parts))
+			shown = nil
+		case msg.Assistant:
+			show()
+			say(c.assistant(m, names, c.profile.ReasoningAll || i > turn))
+		case msg.Tool:
+			for _, res := range m.Results {
+				text, media := c.result(res, names)
+				say(wireMessage{Role: "tool", ToolCallID: res.CallID, Content: text})
+				shown = append(shown, media...)
+			}
+		}
+	}
+	show()
+	return out
+}
+
+// result is a result's text, and what of it has to stand in the next message.
+func (c *Client) result(r msg.Result, names *llm.Names) (string, []wirePart) {
+	text, media := llm.Plain(r.Parts, c.takes)
+	if len(media) == 0 {
+		return text, nil
+	}
+	if text != "" {
+		text += "\n"
+	}
+	text += fmt.Sprintf("[%d media: see the next message of the user]", len(media))
+	shown := []wirePart{{Type: "text", Text: fmt.Sprintf("Media of the result of %s (call %s):", names.Wire(r.Name), r.CallID)}}
+	for _, p := range media {
+		shown = append(shown, encodeMedia(p))
+	}
+	return text, shown
+}
+
+// user writes a user's message, as plain text where that is enough.
+func (c *Client) user(before []wirePart, parts []msg.Part) wireMessage {
+	content := before
+	for _, p := range parts {
+		switch {
+		case p.Kind == msg.Text:
+			content = append(content, wirePart{Type: "text", Text: p.Text})
+		case c.takes(p):
+			if p.Text != "" {
+				content = append(content, wirePart{Type: "text", Text: p.Text})
+			}
+			content = append(content, encodeMedia(p))
+		default:
+			content = append(content, wirePart{Type: "text", Text: llm.Line(p)})
+		}
+	}
+	var b strings.Builder
+	for _, p := range content {
+		if p.Type != "text" {
+			return wireMessage{Role: "user", Content: content}
+		}
+		if b.Len() > 0 {
+			b.WriteString("\n\n")
+		}
+		b.WriteString(p.Text)
+	}
+	return wireMessage{Role: "user", Content: b.String()}
+}
+
+func (c *Client) assistant(m msg.Message, names *llm.Names, reasoning bool) wireMessage {
+	w := wireMessage{Role: "assistant"}
+	var spoken []msg.Part
+	var thought strings.Builder
+	for _, p := range m.Parts {
+		switch p.Kind {
+		case msg.CallPart:
+			w.ToolCalls = append(w.ToolCalls, wireCall{ID: p.Call.ID, Type: "function",
+				Function: wireFunction{Name: names.Wire(p.Call.Name), Arguments: p.Call.Args}})
+		case msg.Reasoning:
+			thought.WriteString(p.Text)
+			if p.State != nil && c.profile.Reasoning == ReasoningDetails && reasoning {
+				w.ReasoningDetails = p.State
+			}
+		default:
+			spoken = append(spoken, p)
+		}
+	}
+	if text, _ := llm.Plain(spoken, nil); text != "" || len(w.ToolCalls) == 0 {
+		w.Content = text
+	}
+	if reasoning {
+		switch c.profile.Reasoning {
+		case ReasoningContent:
+			w.ReasoningContent = thought.String()
+		case ReasoningText:
+			w.Reasoning = thought.String()
+		case ReasoningDetails:
+			if w.ReasoningDetails == nil {
+				w.Reasoning = thought.String()
+			}
+		}
+	}
+	return w
+}
+
+// takes reports whether the endpoint takes a part that is no text.
+func (c *Client) takes(p msg.Part) bool {
+	switch {
+	case len(p.Data) == 0:
+		return false
+	case p.Kind == msg.Image:
+		switch p.MIMEType {
+		case "image/png", "image/jpeg", "image/gif", "image/webp":
+			return c.profile.Images
+		}
+	case p.Kind == msg.Audio:
+		return c.profile.Audio && audioFormat(p.MIMEType) != ""
+	case p.Kind == msg.File:
+		return c.profile.Documents && p.MIMEType == "application/pdf"
+	}
+	return false
+}
+
+func audioFormat(mimeType string) string {
+	switch mimeType {
+	case "audio/wav", "audio/x-wav", "audio/wave":
+		return "wav"
+	case "audio/mpeg", "audio/mp3":
+		return "mp3"
+	}
+	return ""
+}
+
+func encodeMedia(p msg.Part) wirePart {
+	data := base64.StdEncoding.EncodeToString(p.Data)
+	switch p.Kind {
+	case msg.Audio:
+		return wirePart{Type: "input_audio", InputAudio: &wireAudio{data, audioFormat(p.MIMEType)}}
+	case msg.File:
+		name := p.Name
+		if name == "" {
+			name = "document.pdf"
+		}
+		return wirePart{Type: "file", File: &wireFile{name, "data:" + p.MIMEType + ";base64," + data}}
+	}
+	return wirePart{Type: "image_url", ImageURL: &wireURL{"data:" + p.MIMEType + ";base64," + data}}
+}
+
+// mark asks the provider to cache up to the end of the system prompt and of the
+// last message of the user or result.
+func mark(messages []wireMessage) {
+	one := func(m *wireMessage) {
+		cache := &wireCache{"ephemeral"}
+		switch content := m.Content.(type) {
+		case string:
+			if content != "" {
+				m.Content = []wirePart{{Type: "text", Text: content, CacheControl: cache}}
+			}
+		case []wirePart:
+			if n := len(content); n > 0 {
+				content[n-1].CacheControl = cache
+			}
+		}
+	}
+	if len(messages) > 0 && messages[0].Role == "system" {
+		one(&messages[0])
+	}
+	for i := len(messages) - 1; i >= 0; i-- {
+		if r := messages[i].Role; r == "user" || r == "tool" {
+			one(&messages[i])
+			return
+		}
+	}
+}

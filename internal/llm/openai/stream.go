@@ -1,0 +1,365 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"capstan/internal/llm"
+	"capstan/internal/msg"
+)
+
+// chunk is an event of a stream, and also a whole answer, where message stands
+// for delta.
+type chunk struct {
+	Error   json.RawMessage `json:"error"`
+	Choices []choice        `json:"choices"`
+	Usage   *usage          `json:"usage"`
+	XGroq   *struct {
+		Usage *usage `json:"usage"`
+	} `json:"x_groq"`
+}
+
+type choice struct {
+	Index        count     `json:"index"`
+	Delta        delta     `json:"delta"`
+	Message      *delta    `json:"message"`
+	FinishReason llm.Loose `json:"finish_reason"`
+	Usage        *usage    `json:"usage"` // Moonshot puts it here
+}
+
+type delta struct {
+	Content          content           `json:"content"`
+	ReasoningContent llm.Piece         `json:"reasoning_content"`
+	Reasoning        llm.Piece         `json:"reasoning"`
+	ReasoningDetails []json.RawMessage `json:"reasoning_details"`
+	Refusal          llm.Piece         `json:"refusal"`
+	ToolCalls        callDeltas        `json:"tool_calls"`
+}
+
+// content is a string, or a list of blocks, of which some think.
+type content struct {
+	text    []byte
+	thought []byte
+}
+
+func (c *content) UnmarshalJSON(raw []byte) error {
+	c.text, c.thought = nil, nil
+	var p llm.Piece
+	_ = p.UnmarshalJSON(raw) // never fails
+	if !p.Whole {
+		c.text = p.Text
+		return nil
+	}
+	type block struct {
+		Type     string          `json:"type"`
+		Text     llm.Piece       `json:"text"`
+		Thinking json.RawMessage `json:"thinking"`
+	}
+	var blocks []block
+	if json.Unmarshal(raw, &blocks) != nil {
+		return nil // nothing that could be shown
+	}
+	for _, b := range blocks {
+		c.text = append(c.text, b.Text.Text...)
+		var inner []block
+		if json.Unmarshal(b.Thinking, &inner) == nil {
+			for _, t := range inner {
+				c.thought = append(c.thought, t.Text.Text...)
+			}
+		}
+	}
+	return nil
+}
+
+// count is a number of tokens, as a whole number, with a fraction of zero, as a
+// string or null.
+type count int
+
+func (c *count) UnmarshalJSON(raw []byte) error {
+	var f float64
+	if _, err := fmt.Sscan(strings.Trim(string(raw), `"`), &f); err == nil && f >= 0 && f < 1e12 {
+		*c = count(f)
+	}
+	return nil
+}
+
+type usage struct {
+	PromptTokens     count `json:"prompt_tokens"`
+	CompletionTokens count `json:"completion_tokens"`
+	CacheHit         count `json:"prompt_cache_hit_tokens"` // DeepSeek
+	CachedTokens     count `json:"cached_tokens"`           // Moonshot
+	PromptDetails    *struct {
+		CachedTokens     count `json:"cached_tokens"`
+		CacheWriteTokens count `json:"cache_write_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetails *struct {
+		ReasoningTokens count `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+func (u *usage) words() msg.Usage {
+	out := msg.Usage{Input: int(u.PromptTokens), Output: int(u.CompletionTokens), Cached: int(max(u.CacheHit, u.CachedTokens))}
+	if d := u.PromptDetails; d != nil {
+		out.Cached = max(out.Cached, int(d.CachedTokens))
+		out.CacheWrite = int(d.CacheWriteTokens)
+	}
+	if d := u.CompletionDetails; d != nil {
+		out.Reasoning = int(d.ReasoningTokens)
+	}
+	return out
+}
+
+// decoder turns one answer into events.
+type decoder struct {
+	client  *Client
+	ctx     context.Context
+	request *llm.Request
+	names   *llm.Names
+	sent    int // bytes of the request
+	yield   func(llm.Event, error) bool
+	stopped bool
+
+	text      llm.Joiner
+	thought   llm.Joiner
+	filter    filter
+	assembler assembler
+	details   details
+
+	started bool
+	counted bool
+	finish  llm.Loose
+	size    int
+}
+
+// emit passes an event on and reports whether more are wanted.
+func (d *decoder) emit(e llm.Event) bool {
+	if !d.stopped && !d.yield(e, nil) {
+		d.stopped = true
+	}
+	return !d.stopped
+}
+
+func (d *decoder) fail(err error) {
+	if !d.stopped {
+		d.stopped = true
+		d.yield(nil, err)
+	}
+}
+
+// stream reads server-sent events. What comes after the reason to finish is
+// not worth an error.
+func (d *decoder) stream(body io.Reader) {
+	for frame, err := range llm.Frames(body) {
+		if err != nil {
+			if d.finish != "" {
+				break
+			}
+			d.fail(d.client.endpoint.Failure(d.ctx, err))
+			return
+		}
+		data := bytes.TrimSpace(frame.Data)
+		if len(data) == 0 {
+			continue
+		}
+		if string(data) == "[DONE]" {
+			if !d.started {
+				d.fail(d.client.endpoint.ProtocolError("the stream ended without an answer"))
+				return
+			}
+			if d.finish == "" {
+				d.finish = "stop"
+			}
+			break
+		}
+		if d.chunk(data); d.stopped {
+			return
+		}
+		if d.finish != "" && d.counted {
+			break
+		}
+	}
+	if d.finish == "" {
+		d.fail(d.client.endpoint.Cut())
+		return
+	}
+	d.end()
+}
+
+// whole reads an answer that is not streamed, though it was asked for.
+func (d *decoder) whole(body io.Reader, kind string) {
+	raw, err := io.ReadAll(io.LimitReader(body, llm.MaxAnswer+1))
+	switch {
+	case err != nil:
+		d.fail(d.client.endpoint.Failure(d.ctx, err))
+	case len(raw) > llm.MaxAnswer:
+		d.tooLong()
+	case !json.Valid(raw):
+		text := d.client.endpoint.Refusal(200, nil, raw) // reads pages of HTML
+		d.fail(d.client.endpoint.ProtocolError("instead of an answer came %s: %s", kind, text.Message))
+	default:
+		if d.chunk(raw); d.stopped {
+			return
+		}
+		if !d.started {
+			d.fail(d.client.endpoint.ProtocolError("the answer has no choices: %s", excerpt(raw)))
+			return
+		}
+		if d.finish == "" {
+			d.finish = "stop"
+		}
+		d.end()
+	}
+}
+
+func (d *decoder) tooLong() {
+	d.fail(d.client.endpoint.ProtocolError("the answer is longer than %d MiB", llm.MaxAnswer>>20))
+}
+
+func (d *decoder) chunk(data []byte) {
+	var c chunk
+	if err := json.Unmarshal(data, &c); err != nil {
+		d.fail(d.client.endpoint.ProtocolError("a piece of the answer is not what the API promises (%v): %s", err, excerpt(data)))
+		return
+	}
+	if len(c.Error) > 0 && string(c.Error) != "null" {
+		d.fail(d.client.endpoint.Refusal(0, nil, data))
+		return
+	}
+	if c.XGroq != nil && c.Usage == nil {
+		c.Usage = c.XGroq.Usage
+	}
+	d.count(c.Usage)
+	for i := range c.Choices {
+		if ch := &c.Choices[i]; ch.Index == 0 { // more than one is never asked for
+			d.choice(ch)
+		}
+	}
+}
+
+func (d *decoder) choice(c *choice) {
+	d.started = true
+	piece := &c.Delta
+	if c.Message != nil {
+		piece = c.Message
+	}
+	thought := piece.ReasoningContent.Text
+	if len(thought) == 0 {
+		thought = piece.Reasoning.Text
+	}
+	thought = append(thought, piece.Content.thought...)
+	text := append(piece.Content.text, piece.Refusal.Text...)
+	d.size += len(thought) + len(text)
+	d.details.add(piece.ReasoningDetails)
+	if s := d.thought.Push(thought); s != "" {
+		d.emit(llm.Reasoning{Text: s})
+	}
+	d.say(d.text.Push(text))
+	for i := range piece.ToolCalls {
+		s := d.assembler.add(i, &piece.ToolCalls[i])
+		d.size += len(piece.ToolCalls[i].Function.Arguments.Text)
+		d.emit(llm.Progress{Name: d.names.Canonical(s.name), Bytes: len(s.args)})
+	}
+	if c.FinishReason != "" {
+		d.finish = c.FinishReason
+	}
+	d.count(c.Usage)
+	if d.size+d.details.size > llm.MaxAnswer {
+		d.tooLong()
+	}
+}
+
+// say passes text through the filter of leaked reasoning and calls.
+func (d *decoder) say(s string) {
+	thought, text := d.filter.push(s)
+	if thought != "" {
+		d.emit(llm.Reasoning{Text: thought})
+	}
+	if text != "" {
+		d.emit(llm.Text{Text: text})
+	}
+}
+
+func (d *decoder) count(u *usage) {
+	if u == nil || u.PromptTokens == 0 && u.CompletionTokens == 0 {
+		return
+	}
+	d.counted = true
+	d.emit(llm.Usage{Usage: u.words()})
+	// A token is hardly ever more than 12 bytes of a request.
+	if p := int(u.PromptTokens); d.client.profile.CutsPrompts && p > 0 && d.sent > 16<<10 && !d.hasMedia() && p < d.sent/12 && d.client.warned.CompareAndSwap(false, true) {
+		d.emit(llm.Warning{Text: fmt.Sprintf("%s read %d tokens of a request of %d bytes: it cuts the beginning of the prompt off. Raise its context size (Ollama: OLLAMA_CONTEXT_LENGTH; llama.cpp: -c).",
+			d.client.endpoint.Name, p, d.sent)})
+	}
+}
+
+// hasMedia reports whether bytes say nothing about tokens.
+func (d *decoder) hasMedia() bool {
+	for i := range d.request.Messages {
+		m := &d.request.Messages[i]
+		for _, p := range m.Parts {
+			if len(p.Data) > 0 {
+				return true
+			}
+		}
+		for _, r := range m.Results {
+			for _, p := range r.Parts {
+				if len(p.Data) > 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// end yields what is known only now: the calls, and why the answer ended.
+func (d *decoder) end() {
+	if s := d.thought.Flush(); s != "" {
+		d.emit(llm.Reasoning{Text: s})
+	}
+	if state := d.details.json(); state != nil {
+		d.emit(llm.State{Kind: msg.Reasoning, Data: state})
+	}
+	d.say(d.text.Flush())
+	finish := finishes(d.finish)
+	calls := d.assembler.finish(finish == llm.FinishLength)
+	thought, text, leaked, left := d.filter.close(len(calls) == 0)
+	if thought != "" {
+		d.emit(llm.Reasoning{Text: thought})
+	}
+	if text != "" {
+		d.emit(llm.Text{Text: text})
+	}
+	if len(leaked) > 0 {
+		calls = d.assembler.leaked(leaked)
+		d.emit(llm.Warning{Text: fmt.Sprintf("%s left %d tool calls in the text of its answer; they were recognised", d.client.endpoint.Name, len(calls))})
+	}
+	for _, c := range calls {
+		if !d.emit(llm.Call{Call: c}) {
+			return
+		}
+	}
+	if finish == llm.FinishStop && len(calls) > 0 {
+		finish = llm.FinishCalls
+	}
+	if finish == llm.FinishCalls && len(calls) == 0 {
+		finish = llm.FinishStop
+	}
+	d.emit(llm.Done{Finish: finish, Leaked: left})
+}
+
+func finishes(reason llm.Loose) llm.Finish {
+	switch reason {
+	case "length", "max_tokens", "model_length":
+		return llm.FinishLength
+	case "content_filter", "sensitive":
+		return llm.FinishFiltered
+	case "tool_calls", "function_call":
+		return llm.FinishCalls
+	}
+	return llm.FinishStop
+}
