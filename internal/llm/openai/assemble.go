@@ -185,8 +185,14 @@ func (a *assembler) leaked(found []leakedCall) []msg.Call {
 // details collects OpenRouter's reasoning_details. Pieces of the same kind and
 // index are one detail that was cut.
 type details struct {
-	list []map[string]json.RawMessage
+	list []*detail
 	size int
+}
+
+type detail struct {
+	fields map[string]json.RawMessage
+	key    string // of the field that grows: text or summary
+	text   []byte
 }
 
 func (d *details) add(pieces []json.RawMessage) {
@@ -196,44 +202,49 @@ func (d *details) add(pieces []json.RawMessage) {
 		if json.Unmarshal(raw, &m) != nil || m == nil {
 			continue
 		}
-		if n := len(d.list); n > 0 && same(d.list[n-1], m) {
-			extend(d.list[n-1], m)
-			continue
+		if n := len(d.list); n == 0 || !d.list[n-1].continues(m) {
+			d.list = append(d.list, &detail{fields: map[string]json.RawMessage{}})
 		}
-		d.list = append(d.list, m)
+		d.list[len(d.list)-1].take(m)
 	}
 }
 
-func same(a, b map[string]json.RawMessage) bool {
-	return string(a["type"]) == string(b["type"]) && string(a["index"]) == string(b["index"]) && string(a["type"]) != `"reasoning.encrypted"`
+// continues reports whether m is more of the same. Encrypted data comes whole.
+func (d *detail) continues(m map[string]json.RawMessage) bool {
+	return string(d.fields["type"]) == string(m["type"]) && string(d.fields["index"]) == string(m["index"]) &&
+		string(m["type"]) != `"reasoning.encrypted"`
 }
 
-func extend(to, from map[string]json.RawMessage) {
-	for k, v := range from {
-		var x, y string
-		switch k {
-		case "text", "summary":
-			if json.Unmarshal(to[k], &x) == nil && json.Unmarshal(v, &y) == nil {
-				if joined, err := json.Marshal(x + y); err == nil {
-					to[k] = joined
-				}
+func (d *detail) take(m map[string]json.RawMessage) {
+	for k, v := range m {
+		if k == "text" || k == "summary" {
+			var s string
+			if json.Unmarshal(v, &s) == nil && string(v) != "null" {
+				d.key, d.text = k, append(d.text, s...)
 				continue
 			}
 		}
-		if string(v) != "null" {
-			to[k] = v
+		if _, had := d.fields[k]; !had || string(v) != "null" {
+			d.fields[k] = v
 		}
 	}
 }
 
 // json is the list as it goes back; nil when there is none.
-func (d *details) json() json.RawMessage {
+func (d *details) json() (json.RawMessage, error) {
 	if len(d.list) == 0 {
-		return nil
+		return nil, nil
 	}
-	raw, err := json.Marshal(d.list)
-	if err != nil { // raw messages that were decoded marshal again
-		return nil
+	all := make([]map[string]json.RawMessage, 0, len(d.list))
+	for _, x := range d.list {
+		if x.key != "" {
+			text, err := json.Marshal(string(x.text))
+			if err != nil {
+				return nil, err
+			}
+			x.fields[x.key] = text
+		}
+		all = append(all, x.fields)
 	}
-	return raw
+	return json.Marshal(all)
 }

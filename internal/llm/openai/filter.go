@@ -20,11 +20,12 @@ type filter struct {
 	declared map[string]bool
 
 	begun  bool
-	inside bool   // of <think>
-	buf    string // not given out yet
-	held   bool   // buf begins with the mark of a call
-	fence  string // the marks that opened the fence we are in
-	line   string // the line so far, as much as tells a fence
+	inside bool            // of <think>
+	buf    string          // not given out yet
+	held   bool            // buf begins with the mark of a call
+	after  strings.Builder // what came since then
+	fence  string          // the marks that opened the fence we are in
+	line   string          // the line so far, as much as tells a fence
 	last   byte
 }
 
@@ -44,6 +45,10 @@ func (f *filter) init(p Profile, r *llm.Request, names *llm.Names) {
 
 // push takes a piece and returns what is certain to be reasoning and text.
 func (f *filter) push(s string) (thought, text string) {
+	if f.held {
+		f.after.WriteString(s)
+		return "", ""
+	}
 	if f.buf == "" && !f.think && !f.leak {
 		return "", s
 	}
@@ -94,9 +99,6 @@ func overlap(s, mark string) int {
 
 // speaking gives out text up to what may be a call.
 func (f *filter) speaking() string {
-	if f.held {
-		return ""
-	}
 	if !f.leak {
 		out := f.buf
 		f.buf = ""
@@ -158,7 +160,7 @@ func (f *filter) pass(c byte) {
 // close ends the text. It returns what is left of it, or the calls that it
 // holds; left says that it holds something like a call that could not be read.
 func (f *filter) close(mayCall bool) (thought, text string, calls []leakedCall, left bool) {
-	rest := f.buf
+	rest := f.buf + f.after.String()
 	f.buf = ""
 	if f.inside {
 		return rest, "", nil, false

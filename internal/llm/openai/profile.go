@@ -29,10 +29,10 @@ type Profile struct {
 	CutsPrompts bool   // its servers are known to cut long prompts silently
 
 	// Reasoning names the field in which reasoning goes back with its message;
-	// empty: not at all. ReasoningAll: of the whole conversation, not only of
-	// the messages after the user's last one.
-	Reasoning    Reasoning
-	ReasoningAll bool
+	// empty: not at all. ReasoningOwed: a message with calls is refused without
+	// the field, so it is sent empty when there is no reasoning.
+	Reasoning     Reasoning
+	ReasoningOwed bool
 
 	IDs llm.Rule // of call ids; zero: anything
 }
@@ -79,15 +79,15 @@ func profiles() []Profile {
 		{Name: "azure", Hosts: []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}, KeyHeader: "Api-Key", MaxTokens: "max_completion_tokens",
 			Effort: EffortField, Output: OutputSchema, CacheKey: true, Images: true, Audio: true},
 		{Name: "openrouter", Hosts: []string{"openrouter.ai"}, Effort: EffortObject, Output: OutputSchema, CacheMarks: true, Images: true, Audio: true, Documents: true,
-			Reasoning: ReasoningDetails, ReasoningAll: true},
-		{Name: "deepseek", Hosts: []string{"api.deepseek.com"}, Output: OutputObject, Reasoning: ReasoningContent},
+			Reasoning: ReasoningDetails},
+		{Name: "deepseek", Hosts: []string{"api.deepseek.com"}, Effort: EffortField, Output: OutputObject, Reasoning: ReasoningContent, ReasoningOwed: true},
 		{Name: "dashscope", Hosts: []string{"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com"}, Output: OutputObject, Images: true,
 			Reasoning: ReasoningContent, Leaks: true},
 		{Name: "mistral", Hosts: []string{"api.mistral.ai", "codestral.mistral.ai"}, NoUsage: true, Output: OutputSchema, Images: true, Bridge: true,
 			IDs: llm.Rule{Max: 9, Full: true}},
 		{Name: "groq", Hosts: []string{"api.groq.com"}, MaxTokens: "max_completion_tokens", Effort: EffortField, Output: OutputSchema, Images: true},
 		{Name: "moonshot", Hosts: []string{"api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"}, Output: OutputObject, Images: true,
-			Reasoning: ReasoningContent, ReasoningAll: true},
+			Reasoning: ReasoningContent},
 		{Name: "zai", Hosts: []string{"api.z.ai", "open.bigmodel.cn"}, Output: OutputObject, Images: true, Reasoning: ReasoningContent},
 		{Name: "xai", Hosts: []string{"api.x.ai"}, Effort: EffortField, Output: OutputSchema, Images: true},
 		compatible(),

@@ -41,7 +41,7 @@ type wireStreamUsage struct {
 type wireMessage struct {
 	Role             string          `json:"role"`
 	Content          any             `json:"content"` // a string, []wirePart, or nil beside calls
-	ReasoningContent string          `json:"reasoning_content,omitempty"`
+	ReasoningContent *string         `json:"reasoning_content,omitempty"`
 	Reasoning        string          `json:"reasoning,omitempty"`
 	ReasoningDetails json.RawMessage `json:"reasoning_details,omitempty"`
 	ToolCalls        []wireCall      `json:"tool_calls,omitempty"`
@@ -189,12 +189,6 @@ func (c *Client) messages(r *llm.Request, system string, names *llm.Names) []wir
 		out = append(out, wireMessage{Role: "system", Content: system})
 	}
 	valid := llm.Valid(r.Messages, llm.Demands{IDs: c.profile.IDs, Origin: Family + "/" + r.Model, NoTools: len(r.Tools) == 0})
-	turn := 0 // where the turn begins that is going on
-	for i, m := range valid {
-		if m.Role == msg.User {
-			turn = i
-		}
-	}
 	say := func(m wireMessage) {
 		if c.profile.Bridge && m.Role == "user" && len(out) > 0 && out[len(out)-1].Role == "tool" {
 			out = append(out, wireMessage{Role: "assistant", Content: "I have the results."})
@@ -208,14 +202,14 @@ func (c *Client) messages(r *llm.Request, system string, names *llm.Names) []wir
 			shown = nil
 		}
 	}
-	for i, m := range valid {
+	for _, m := range valid {
 		switch m.Role {
 		case msg.User:
 			say(c.user(shown, m.Parts))
 			shown = nil
 		case msg.Assistant:
 			show()
-			say(c.assistant(m, names, c.profile.ReasoningAll || i > turn))
+			say(c.assistant(m, names))
 		case msg.Tool:
 			for _, res := range m.Results {
 				text, media := c.result(res, names)
@@ -274,7 +268,7 @@ func (c *Client) user(before []wirePart, parts []msg.Part) wireMessage {
 	return wireMessage{Role: "user", Content: b.String()}
 }
 
-func (c *Client) assistant(m msg.Message, names *llm.Names, reasoning bool) wireMessage {
+func (c *Client) assistant(m msg.Message, names *llm.Names) wireMessage {
 	w := wireMessage{Role: "assistant"}
 	var spoken []msg.Part
 	var thought strings.Builder
@@ -285,7 +279,7 @@ func (c *Client) assistant(m msg.Message, names *llm.Names, reasoning bool) wire
 				Function: wireFunction{Name: names.Wire(p.Call.Name), Arguments: p.Call.Args}})
 		case msg.Reasoning:
 			thought.WriteString(p.Text)
-			if p.State != nil && c.profile.Reasoning == ReasoningDetails && reasoning {
+			if p.State != nil && c.profile.Reasoning == ReasoningDetails {
 				w.ReasoningDetails = p.State
 			}
 		default:
@@ -295,19 +289,24 @@ func (c *Client) assistant(m msg.Message, names *llm.Names, reasoning bool) wire
 	if text, _ := llm.Plain(spoken, nil); text != "" || len(w.ToolCalls) == 0 {
 		w.Content = text
 	}
-	if reasoning {
-		switch c.profile.Reasoning {
-		case ReasoningContent:
-			w.ReasoningContent = thought.String()
-		case ReasoningText:
-			w.Reasoning = thought.String()
-		case ReasoningDetails:
-			if w.ReasoningDetails == nil {
-				w.Reasoning = thought.String()
-			}
+	c.remember(&w, thought.String())
+	return w
+}
+
+// remember sends reasoning back with its message.
+func (c *Client) remember(w *wireMessage, thought string) {
+	switch c.profile.Reasoning {
+	case ReasoningContent:
+		if thought != "" || c.profile.ReasoningOwed && len(w.ToolCalls) > 0 {
+			w.ReasoningContent = &thought
+		}
+	case ReasoningText:
+		w.Reasoning = thought
+	case ReasoningDetails:
+		if w.ReasoningDetails == nil {
+			w.Reasoning = thought
 		}
 	}
-	return w
 }
 
 // takes reports whether the endpoint takes a part that is no text.

@@ -321,7 +321,7 @@ func (d *decoder) end() {
 	if s := d.thought.Flush(); s != "" {
 		d.emit(llm.Reasoning{Text: s})
 	}
-	if state := d.details.json(); state != nil {
+	if state, err := d.details.json(); err == nil && state != nil {
 		d.emit(llm.State{Kind: msg.Reasoning, Data: state})
 	}
 	d.say(d.text.Flush())
