@@ -37,6 +37,10 @@ var allowed = map[string][]string{
 	"internal/shell/keeper":              {},
 	"internal/builtin":                   {"internal/tool", "internal/shell", "internal/msg", "internal/schema"},
 	"internal/config":                    {},
+	"internal/llm":                       {"internal/msg", "internal/schema"},
+	"internal/llm/openai":                {"internal/llm", "internal/msg", "internal/schema"},
+	"internal/llm/llmtest":               {"internal/msg"}, // and nothing that it tests
+	"internal/llm/llmtest/cmd/llmtest":   {"internal/llm/llmtest"},
 	"internal/ui/terminal":               {"internal/sched", "internal/tool", "internal/msg"},
 	"internal/app":                       {"*"},
 	"internal/arch":                      {},

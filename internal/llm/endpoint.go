@@ -29,8 +29,8 @@ const (
 // time.
 const DefaultIdle = 5 * time.Minute
 
-// An Endpoint is where and how a provider is reached. It is set up once and
-// then only read.
+// An Endpoint is where and how a provider is reached. Its fields are set up once
+// and then only read; its methods may be used by several goroutines.
 type Endpoint struct {
 	Name    string // to speak of in errors, "openai" say
 	BaseURL string // with the version (…/v1); a query in it is kept
@@ -47,6 +47,14 @@ type Endpoint struct {
 
 	once   sync.Once
 	client *http.Client
+	told   sync.Map // what was warned of already
+}
+
+// First reports whether what is asked for the first time, so that a person is
+// warned of one thing once.
+func (e *Endpoint) First(what string) bool {
+	_, told := e.told.LoadOrStore(what, true)
+	return !told
 }
 
 // Client returns the HTTP client of the endpoint, for a family whose requests
@@ -152,7 +160,7 @@ func (e *Endpoint) Failure(ctx context.Context, err error) *Error {
 		out.Kind, out.Message, out.Advice = ErrProtocol, ours.text, "the server does not stop; lower the limit of tokens or use another model"
 	case ours != nil:
 		out.Message, out.Advice = ours.text, "the server may be overloaded or stuck; the idle limit can be raised for this provider"
-	case errors.As(err, &record):
+	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		out.Message, out.Advice = "the server does not speak TLS at this address", "use http:// for it, or another port"
 	case errors.As(err, &authority), errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &verify):
 		out.Kind = ErrCertificate

@@ -39,9 +39,9 @@ const (
 //     consists of, reasoning;
 //   - reasoning and State come from Origin.
 //
-// It looks at the whole history, and each answer depends only on what stands
-// before its place, so that a longer history begins with the same bytes.
-// history is not changed.
+// It looks at the whole history, not at its end only. What it makes of a turn
+// whose calls are answered does not depend on what follows, so that a longer
+// history begins with the same bytes. history is not changed.
 func Valid(history []msg.Message, d Demands) []msg.Message {
 	if len(history) == 0 {
 		return nil
@@ -186,6 +186,9 @@ func (v *validator) put(m msg.Message) {
 	}
 	if n := len(v.out); n > 0 && v.out[n-1].Role == m.Role {
 		last := &v.out[n-1]
+		if m.Origin == v.demands.Origin {
+			last.Origin = m.Origin
+		}
 		last.Parts = append(last.Parts[:len(last.Parts):len(last.Parts)], m.Parts...)
 		return
 	}

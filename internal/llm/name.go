@@ -3,6 +3,7 @@ package llm
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strings"
 
 	"capstan/internal/msg"
@@ -89,20 +90,22 @@ type Names struct {
 	rule Rule
 	wire map[string]string // by canonical name
 	back map[string]string
+
+	declared int      // how many of long are declared
+	long     []string // the names that break the rule
 }
 
 // NewNames maps the names of the declared tools and of the calls in history.
 // Names that follow the rule stay as they are.
 func NewNames(rule Rule, tools []msg.Declaration, history []msg.Message) *Names {
 	n := &Names{rule: rule, wire: map[string]string{}, back: map[string]string{}}
-	var long []string
 	add := func(name string) {
 		if _, known := n.wire[name]; known {
 			return
 		}
 		if !rule.ok(name) {
 			n.wire[name] = ""
-			long = append(long, name)
+			n.long = append(n.long, name)
 			return
 		}
 		n.wire[name], n.back[name] = name, name
@@ -110,12 +113,13 @@ func NewNames(rule Rule, tools []msg.Declaration, history []msg.Message) *Names 
 	for i := range tools {
 		add(tools[i].Name)
 	}
+	n.declared = len(n.long)
 	for i := range history {
 		for _, c := range history[i].Calls() {
 			add(c.Name)
 		}
 	}
-	for _, name := range long {
+	for _, name := range n.long {
 		n.shorten(name)
 	}
 	return n
@@ -130,6 +134,16 @@ func (n *Names) shorten(name string) {
 		n.wire[name], n.back[wire] = wire, name
 		return
 	}
+}
+
+// Warnings says which declared tools are sent with another name, each in a
+// sentence that is always the same.
+func (n *Names) Warnings() []string {
+	var out []string
+	for _, name := range n.long[:n.declared] {
+		out = append(out, fmt.Sprintf("the tool %q is declared to the model as %s: the API takes names of at most %d letters, digits and %s", name, n.wire[name], n.rule.Max, n.rule.Chars))
+	}
+	return out
 }
 
 // Wire is the name for the API.

@@ -7,9 +7,11 @@ import (
 )
 
 // The functions here reduce a tool's schema to what an API takes. What a model
-// is told may become less precise that way, never stricter: arguments are
-// checked against the full schema. A schema that needs no change is returned
-// as the same bytes. What an API has no word for is said in a description.
+// is told may become less precise that way: arguments are checked against the
+// full schema. It becomes stricter in one case only, a property that some of
+// the alternatives at the root describe and others leave open: it is told as
+// it is described. A schema that needs no change is returned as the same
+// bytes. What an API has no word for is said in a description.
 
 // OpenAI reduces a schema to what OpenAI's APIs take as the parameters of a
 // function: the root is an object without anyOf, oneOf, allOf, not, enum or
@@ -73,7 +75,12 @@ type reducer struct {
 	seen    map[*value]bool
 	changed bool
 	nodes   int // made by inlining, for Gemini
+	merges  int // of combined schemas
 }
+
+// maxMerges bounds the schemas that are merged into others: references can
+// make a few lines combine without end.
+const maxMerges = 256
 
 // rootObject returns a root that is an object with properties, with the
 // alternatives of anyOf, oneOf and allOf merged into it.
@@ -111,6 +118,9 @@ func (r *reducer) mergeAll(into *value, keyword string, list *value, depth int) 
 	var common []string
 	var sets []string
 	for i, item := range list.items {
+		if r.merges++; r.merges > maxMerges {
+			return
+		}
 		s := r.follow(item)
 		if s.kind != objectKind {
 			common = nil

@@ -8,17 +8,18 @@ import (
 
 // maxInlined bounds the schemas that a Gemini schema has after its references
 // are replaced by what they point to.
-const maxInlined = 5000
+const maxInlined = 2000
 
 // Gemini reduces a schema to the Schema object of generateContent: no
-// references, combinations but anyOf, constants, maps, tuples or type lists; enums are of
-// strings. Recursion is cut where it comes back to itself. The root is an
-// object.
+// references, no combinations but anyOf, no constants, maps, tuples or lists of
+// types, and enums of strings only. Recursion is cut where it comes back to
+// itself. The root is an object, which may have no properties.
 func Gemini(raw json.RawMessage) (json.RawMessage, error) {
 	return reduce(raw, "Gemini", func(r *reducer, root *value) *value {
 		g := gemini{reducer: r, open: map[string]bool{}}
+		before := root.String()
 		out := g.convert(r.rootObject(root), 0)
-		r.changed = r.changed || out.String() != root.String()
+		r.changed = out.String() != before
 		return out
 	})
 }
@@ -91,6 +92,9 @@ func (g *gemini) join(v, all *value, depth int) *value {
 		return out
 	}
 	for _, item := range all.items {
+		if g.merges++; g.merges > maxMerges {
+			break
+		}
 		s := g.follow(item)
 		if s.kind != objectKind {
 			continue

@@ -18,7 +18,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"capstan/internal/llm"
 )
@@ -30,7 +29,6 @@ const Family = "openai"
 type Client struct {
 	endpoint *llm.Endpoint
 	profile  Profile
-	warned   atomic.Bool // that the server cuts prompts
 }
 
 // New returns a client for endpoint, with the profile of its address when
@@ -55,6 +53,11 @@ func (c *Client) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event
 		if err != nil {
 			yield(nil, c.endpoint.Failure(ctx, err))
 			return
+		}
+		for _, w := range names.Warnings() {
+			if c.endpoint.First(w) && !yield(llm.Warning{Text: w}, nil) {
+				return
+			}
 		}
 		once := func() iter.Seq2[llm.Event, error] { return c.once(ctx, r, body, names) }
 		for e, err := range c.endpoint.Repeat(ctx, once) {

@@ -148,6 +148,26 @@ func TestAnyTranscript(t *testing.T) {
 	}
 }
 
+// A name that is too long is shortened, leads back, and is told of once.
+// BUG-TN-01, BUG-TN-03
+func TestLongName(t *testing.T) {
+	const long = "mcp__example-billing-cost-management-server__billing_cost_management_get_reservation_purchase_recommendation"
+	const short = "mcp__example-billing-cost-management-server__billing_co_d78d8d81"
+	c, _ := serve(t, "-- 1 --\nwant \"name\":\""+short+"\"\ncall "+short+" {}\n-- 2 --\nwant \"name\":\""+short+"\",\"arguments\"\ntext ok\n")
+	r := &llm.Request{Model: "m", Messages: said("hi"), Tools: []msg.Declaration{{Name: long, Parameters: json.RawMessage(`{"type":"object"}`)}}}
+	turn, err := ask(t.Context(), c, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := madeCalls(turn); len(got) != 1 || got[0].Name != long || len(turn.Warnings) != 1 || !strings.Contains(turn.Warnings[0], short) {
+		t.Errorf("calls %+v, warnings %q", got, turn.Warnings)
+	}
+	r.Messages = append(r.Messages, turn.Message())
+	if turn, err = ask(t.Context(), c, r); err != nil || len(turn.Warnings) != 0 {
+		t.Errorf("the second time: %v, warnings %q", err, turn.Warnings)
+	}
+}
+
 // Cancelling closes the connection before Stream returns, and keeps what came.
 func TestCancel(t *testing.T) {
 	c, server := serve(t, "-- hang --\ntext half of it\nhang\n")

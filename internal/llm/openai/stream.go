@@ -290,7 +290,7 @@ func (d *decoder) count(u *usage) {
 	d.counted = true
 	d.emit(llm.Usage{Usage: u.words()})
 	// A token is hardly ever more than 12 bytes of a request.
-	if p := int(u.PromptTokens); d.client.profile.CutsPrompts && p > 0 && d.sent > 16<<10 && !d.hasMedia() && p < d.sent/12 && d.client.warned.CompareAndSwap(false, true) {
+	if p := int(u.PromptTokens); d.client.profile.CutsPrompts && p > 0 && d.sent > 16<<10 && !d.hasMedia() && p < d.sent/12 && d.client.endpoint.First("cuts prompts") {
 		d.emit(llm.Warning{Text: fmt.Sprintf("%s read %d tokens of a request of %d bytes: it cuts the beginning of the prompt off. Raise its context size (Ollama: OLLAMA_CONTEXT_LENGTH; llama.cpp: -c).",
 			d.client.endpoint.Name, p, d.sent)})
 	}

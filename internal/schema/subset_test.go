@@ -1,0 +1,176 @@
+package schema
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSubsets(t *testing.T) {
+	type out = map[string]string
+	tests := []struct {
+		name, in string
+		want     out // by API; the same bytes where it says nothing
+	}{
+		{"nothing to change", `{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}`,
+			out{"gemini": `{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}`}},
+		{"no schema", ``, out{"openai": `{"type":"object","properties":{}}`, "anthropic": `{"type":"object","properties":{}}`, "gemini": `{"type":"object","properties":{}}`}},
+		{"true", `true`, out{"openai": `{"type":"object","properties":{}}`, "anthropic": `{"type":"object","properties":{}}`, "gemini": `{"type":"object"}`}},
+		{"an object without properties, an array without items", `{"type":"object","properties":{"o":{"type":"object"},"a":{"type":["array","null"]}}}`, out{
+			"openai": `{"type":"object","properties":{"o":{"type":"object","properties":{}},"a":{"type":["array","null"],"items":{}}}}`,
+			"gemini": `{"type":"object","properties":{"o":{"type":"object"},"a":{"nullable":true,"type":"array","items":{"type":"string"}}}}`}},
+		{"alternatives at the root", `{"anyOf":[{"properties":{"a":{"type":"string"},"c":{}},"required":["a","c"]},{"properties":{"b":{"type":"string"},"a":{"type":"number"}},"required":["b","c"]}]}`, out{
+			"openai":    `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"number"}]},"c":{},"b":{"type":"string"}},"required":["c"],"description":"Give the arguments of one of these sets: (a, c), (b, c).","type":"object"}`,
+			"anthropic": `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"number"}]},"c":{},"b":{"type":"string"}},"required":["c"],"description":"Give the arguments of one of these sets: (a, c), (b, c).","type":"object"}`,
+			"gemini":    `{"description":"Give the arguments of one of these sets: (a, c), (b, c).","type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"number"}]},"c":{"type":"string"},"b":{"type":"string"}},"required":["c"]}`}},
+		{"all of them at the root", `{"type":"object","properties":{"x":{"type":"string"}},"allOf":[{"$ref":"#/$defs/d"},{"required":["x"]}],"$defs":{"d":{"properties":{"y":{"type":"integer"}},"required":["y"]}}}`, out{
+			"openai":    `{"type":"object","properties":{"x":{"type":"string"},"y":{"type":"integer"}},"$defs":{"d":{"properties":{"y":{"type":"integer"}},"required":["y"]}},"required":["y","x"]}`,
+			"anthropic": `{"type":"object","properties":{"x":{"type":"string"},"y":{"type":"integer"}},"$defs":{"d":{"properties":{"y":{"type":"integer"}},"required":["y"]}},"required":["y","x"]}`,
+			"gemini":    `{"type":"object","properties":{"x":{"type":"string"},"y":{"type":"integer"}},"required":["y","x"]}`}},
+		{"recursion", `{"$ref":"#/definitions/Node","definitions":{"Node":{"type":"object","properties":{"kids":{"type":"array","items":{"$ref":"#/definitions/Node"}}}}}}`, out{
+			"openai":    `{"definitions":{"Node":{"type":"object","properties":{"kids":{"type":"array","items":{"$ref":"#/definitions/Node"}}}}},"type":"object","properties":{"kids":{"type":"array","items":{"$ref":"#/definitions/Node"}}}}`,
+			"anthropic": `{"definitions":{"Node":{"type":"object","properties":{"kids":{"type":"array","items":{"$ref":"#/definitions/Node"}}}}},"type":"object","properties":{"kids":{"type":"array","items":{"$ref":"#/definitions/Node"}}}}`,
+			"gemini":    `{"type":"object","properties":{"kids":{"type":"array","items":{"type":"object","properties":{"kids":{"type":"array","items":{"type":"object","description":"Again a Node, as above."}}}}}}}`}},
+		{"older drafts", `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"n":{"type":"number","minimum":0,"exclusiveMinimum":true},"t":{"type":"array","items":[{"type":"string"},true],"additionalItems":{"type":"number"}}}}`, out{
+			"openai":    `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"n":{"type":"number","exclusiveMinimum":0},"t":{"type":"array","items":{"anyOf":[{"type":"string"},{},{"type":"number"}]},"description":"By place: string, any, number."}}}`,
+			"anthropic": `{"type":"object","properties":{"n":{"type":"number","exclusiveMinimum":0},"t":{"type":"array","prefixItems":[{"type":"string"},true],"items":{"type":"number"}}}}`,
+			"gemini":    `{"type":"object","properties":{"n":{"minimum":0,"type":"number","description":"(exclusiveMinimum: true)"},"t":{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"string","description":"Any JSON value."}]},"description":"By place: string, any."}}}`}},
+		{"names that Anthropic refuses", `{"type":"object","properties":{"$filter":{"type":"string"},"ok":{"type":"string"}},"required":["$filter","ok"],"additionalProperties":false}`, out{
+			"anthropic": `{"type":"object","properties":{"ok":{"type":"string"}},"required":["ok"],"description":"There is also a required property \"$filter\": {\"type\":\"string\"}."}`,
+			"gemini":    `{"type":"object","properties":{"$filter":{"type":"string"},"ok":{"type":"string"}},"required":["$filter","ok"]}`}},
+		{"constants, enums, null, formats", `{"type":"object","properties":{"c":{"const":"x"},"e":{"enum":["a","",null]},"n":{"enum":[1,2]},"u":{"oneOf":[{"type":"string","format":"uri"},{"type":"null"}]},"m":{"type":["string","integer","null"]}}}`, out{
+			"gemini": `{"type":"object","properties":{"c":{"enum":["x"],"type":"string"},"e":{"enum":["a"],"nullable":true,"type":"string"},"n":{"description":"(one of: [1,2])","type":"number"},"u":{"nullable":true,"description":"(format: uri)","type":"string"},"m":{"nullable":true,"anyOf":[{"type":"string"},{"type":"integer"}]}}}`}},
+		{"booleans", `{"type":"object","properties":{"a":true,"b":false},"additionalProperties":false}`, out{
+			"openai": `{"type":"object","properties":{"a":{},"b":{"not":{}}},"additionalProperties":false}`,
+			"gemini": `{"type":"object","properties":{"a":{"type":"string","description":"Any JSON value."},"b":{"type":"string","description":"Any JSON value."}}}`}},
+	}
+	apis := map[string]func(json.RawMessage) (json.RawMessage, error){"openai": OpenAI, "anthropic": Anthropic, "gemini": Gemini}
+	for _, tt := range tests {
+		for api, reduce := range apis {
+			t.Run(tt.name+"/"+api, func(t *testing.T) {
+				want, ok := tt.want[api]
+				if !ok {
+					want = tt.in
+				}
+				got, err := reduce(json.RawMessage(tt.in))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, string(got)); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				again, err := reduce(got)
+				if err != nil || api != "gemini" && string(again) != string(got) {
+					t.Errorf("reduced again it is %s (%v)", again, err)
+				}
+			})
+		}
+	}
+	for _, bad := range []string{`{`, `{"a":1,"a":2}`, "\xff"} {
+		for api, reduce := range apis {
+			if out, err := reduce(json.RawMessage(bad)); err == nil {
+				t.Errorf("%s makes %s of %q", api, out, bad)
+			}
+		}
+	}
+}
+
+// What is reduced does not refuse what the full schema takes, for the APIs whose
+// result is JSON Schema. (Alternatives describe the same properties here.)
+func TestSubsetsAreWider(t *testing.T) {
+	parts := []string{`{"type":"string"}`, `{"type":"object"}`, `true`, `{"type":"array","items":[{"type":"string"}]}`, `{"$ref":"#/$defs/d"}`,
+		`{"anyOf":[{"type":"null"},{"type":"array"}]}`, `{"type":"number","minimum":0}`, `{"enum":["a",1]}`}
+	values := []string{`"a"`, `{}`, `{"x":[1]}`, `[]`, `["a"]`, `null`, `3`, `[1]`}
+	r := rand.New(rand.NewPCG(3, 4))
+	one := func() string { return parts[r.IntN(len(parts))] }
+	side := func(all bool) string {
+		names := []string{"a", "b", "$c", "d e"}
+		var props, need []string
+		for _, n := range names {
+			if all || r.IntN(2) == 0 {
+				props = append(props, `"`+n+`":`+one())
+			}
+			if r.IntN(5) == 0 {
+				need = append(need, `"`+n+`"`)
+			}
+		}
+		return `"properties":{` + strings.Join(props, ",") + `},"required":[` + strings.Join(need, ",") + `]`
+	}
+	checked := 0
+	for range 2000 {
+		k := r.IntN(4)
+		full := `{"type":"object",` + side(false) + `,"$defs":{"d":{` + side(k < 3) + `}}`
+		if k > 0 {
+			full += `,"` + []string{"", "anyOf", "oneOf", "allOf"}[k] + `":[{` + side(k < 3) + `},{"$ref":"#/$defs/d"}]`
+		}
+		full += `}`
+		s, err := Compile(json.RawMessage(full))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for api, reduce := range map[string]func(json.RawMessage) (json.RawMessage, error){"openai": OpenAI, "anthropic": Anthropic} {
+			reduced, err := reduce(json.RawMessage(full))
+			if err != nil {
+				t.Fatal(err)
+			}
+			told, err := Compile(reduced)
+			if err != nil {
+				t.Fatalf("%s made %s of %s: %v", api, reduced, full, err)
+			}
+			for range 10 {
+				var members []string
+				for _, n := range []string{"a", "b", "$c", "d e"} {
+					if r.IntN(2) == 0 {
+						members = append(members, `"`+n+`":`+values[r.IntN(len(values))])
+					}
+				}
+				v := json.RawMessage(`{` + strings.Join(members, ",") + `}`)
+				if _, _, err := s.Validate(v); err != nil {
+					continue
+				}
+				checked++
+				if _, _, err := told.Validate(v); err != nil {
+					t.Fatalf("%s is valid for\n%s\nbut %s tells\n%s: %v", v, full, api, reduced, err)
+				}
+			}
+		}
+	}
+	if checked < 1000 {
+		t.Errorf("only %d values were valid", checked)
+	}
+}
+
+// Hostile schemas are reduced in bounded time and size, and what comes out is
+// JSON that needs no reducing again.
+func FuzzSubsets(f *testing.F) {
+	f.Add(`{"anyOf":[{"$ref":"#"},{"allOf":[{"$ref":"#/anyOf/0"}]}]}`)
+	f.Add(`{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`)
+	f.Add(doubling(24))
+	f.Add(`{"$ref":"#/$defs/d","$defs":{"d":{"anyOf":[{"$ref":"#/$defs/d"},{"$ref":"#/$defs/d"},{"$ref":"#/$defs/d"}],"allOf":[{"$ref":"#/$defs/d"},{"$ref":"#/$defs/d"}]}}}`)
+	f.Fuzz(func(t *testing.T, in string) {
+		for api, reduce := range map[string]func(json.RawMessage) (json.RawMessage, error){"openai": OpenAI, "anthropic": Anthropic, "gemini": Gemini} {
+			out, err := reduce(json.RawMessage(in))
+			if err != nil {
+				continue
+			}
+			if !json.Valid(out) {
+				t.Errorf("%s: %s", api, out)
+			}
+		}
+	})
+}
+
+// doubling is a schema each of whose definitions refers twice to the next.
+func doubling(n int) string {
+	var b strings.Builder
+	b.WriteString(`{"type":"object","properties":{"a":{"$ref":"#/$defs/0"}},"$defs":{`)
+	for i := range n {
+		ref := `{"$ref":"#/$defs/` + string(rune('0'+i+1)) + `"}`
+		b.WriteString(`"` + string(rune('0'+i)) + `":{"type":"object","properties":{"a":` + ref + `,"b":` + ref + `}},`)
+	}
+	b.WriteString(`"` + string(rune('0'+n)) + `":{}}}`)
+	return b.String()
+}
