@@ -46,7 +46,7 @@ func Valid(history []msg.Message, d Demands) []msg.Message {
 	if len(history) == 0 {
 		return nil
 	}
-	v := validator{demands: d, ids: NewIDs(nil)}
+	v := validator{demands: d, ids: NewIDs(nil), out: make([]msg.Message, 0, len(history)+len(history)/4+2)}
 	v.pair(history)
 	for i := range history {
 		v.add(i, &history[i])
@@ -149,7 +149,10 @@ func (v *validator) result(p place, c msg.Call, id string) msg.Result {
 // spoken returns the parts that can be sent. own says that they go back to the
 // origin that wrote them.
 func (v *validator) spoken(parts []msg.Part, own bool) []msg.Part {
-	var out []msg.Part
+	if len(parts) == 0 {
+		return nil
+	}
+	out := make([]msg.Part, 0, len(parts))
 	for _, p := range parts {
 		if !own {
 			p.State = nil

@@ -51,6 +51,9 @@ func size(n int) string {
 // Plain returns parts as one text, each on lines of its own: what is no text as
 // its Line. Parts that take reports to be taken are left out and returned.
 func Plain(parts []msg.Part, take func(msg.Part) bool) (text string, taken []msg.Part) {
+	if len(parts) == 1 && parts[0].Kind == msg.Text {
+		return parts[0].Text, nil
+	}
 	var b strings.Builder
 	for _, p := range parts {
 		if p.Kind != msg.Text && take != nil && take(p) {

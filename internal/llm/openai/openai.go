@@ -29,12 +29,13 @@ const Family = "openai"
 type Client struct {
 	endpoint *llm.Endpoint
 	profile  Profile
+	limit    int // bytes of one answer
 }
 
 // New returns a client for endpoint, with the profile of its address when
 // profile is nil.
 func New(endpoint *llm.Endpoint, profile *Profile) *Client {
-	c := &Client{endpoint: endpoint}
+	c := &Client{endpoint: endpoint, limit: llm.MaxAnswer}
 	if profile != nil {
 		c.profile = *profile
 	} else {

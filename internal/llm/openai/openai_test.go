@@ -348,7 +348,9 @@ func TestEndlessAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			body := &endless{event: event}
-			_, err := ask(t.Context(), answering("openai", answers{body: body}), &llm.Request{Model: "m", Messages: said("hi")})
+			c := answering("openai", answers{body: body})
+			c.limit = 3 << 20
+			_, err := ask(t.Context(), c, &llm.Request{Model: "m", Messages: said("hi")})
 			var e *llm.Error
 			if !errors.As(err, &e) || e.Kind != llm.ErrProtocol || !strings.Contains(err.Error(), "longer than") {
 				t.Errorf("got %v", err)

@@ -184,7 +184,7 @@ func (p Profile) output(o *llm.OutputSchema, system string) (format any, prompt 
 // messages writes the history. It is the function that makes any transcript of
 // ours one that the API takes; llm.Valid does what all APIs need.
 func (c *Client) messages(r *llm.Request, system string, names *llm.Names) []wireMessage {
-	var out []wireMessage
+	out := make([]wireMessage, 0, len(r.Messages)+len(r.Messages)/4+2)
 	if system != "" {
 		out = append(out, wireMessage{Role: "system", Content: system})
 	}
@@ -241,6 +241,9 @@ func (c *Client) result(r msg.Result, names *llm.Names) (string, []wirePart) {
 
 // user writes a user's message, as plain text where that is enough.
 func (c *Client) user(before []wirePart, parts []msg.Part) wireMessage {
+	if len(before) == 0 && len(parts) == 1 && parts[0].Kind == msg.Text {
+		return wireMessage{Role: "user", Content: parts[0].Text}
+	}
 	content := before
 	for _, p := range parts {
 		switch {
@@ -270,7 +273,7 @@ func (c *Client) user(before []wirePart, parts []msg.Part) wireMessage {
 
 func (c *Client) assistant(m msg.Message, names *llm.Names) wireMessage {
 	w := wireMessage{Role: "assistant"}
-	var spoken []msg.Part
+	spoken := make([]msg.Part, 0, len(m.Parts))
 	var thought strings.Builder
 	for _, p := range m.Parts {
 		switch p.Kind {

@@ -191,11 +191,11 @@ func (d *decoder) stream(body io.Reader) {
 
 // whole reads an answer that is not streamed, though it was asked for.
 func (d *decoder) whole(body io.Reader, kind string) {
-	raw, err := io.ReadAll(io.LimitReader(body, llm.MaxAnswer+1))
+	raw, err := io.ReadAll(io.LimitReader(body, int64(d.client.limit)+1))
 	switch {
 	case err != nil:
 		d.fail(d.client.endpoint.Failure(d.ctx, err))
-	case len(raw) > llm.MaxAnswer:
+	case len(raw) > d.client.limit:
 		d.tooLong()
 	case !json.Valid(raw):
 		text := d.client.endpoint.Refusal(200, nil, raw) // reads pages of HTML
@@ -216,7 +216,7 @@ func (d *decoder) whole(body io.Reader, kind string) {
 }
 
 func (d *decoder) tooLong() {
-	d.fail(d.client.endpoint.ProtocolError("the answer is longer than %d MiB", llm.MaxAnswer>>20))
+	d.fail(d.client.endpoint.ProtocolError("the answer is longer than %d MiB", d.client.limit>>20))
 }
 
 func (d *decoder) chunk(data []byte) {
@@ -267,7 +267,7 @@ func (d *decoder) choice(c *choice) {
 		d.finish = c.FinishReason
 	}
 	d.count(c.Usage)
-	if d.size+d.details.size > llm.MaxAnswer {
+	if d.size+d.details.size > d.client.limit {
 		d.tooLong()
 	}
 }
