@@ -7,9 +7,13 @@
 package llmtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -77,9 +81,43 @@ type Call struct{ ID, Name, Args string }
 type Usage struct{ In, Out, Cached, Reasoning int }
 
 // Parse reads a script. Errors name the file and the line.
-func Parse(archive []byte) (*Script, error) {
+func Parse(archive []byte) (*Script, error) { return parse(txtar.Parse(archive).Files) }
+
+// ParseDir reads a script whose turns are the files of a directory, in the
+// order of the numbers that their names begin with, then of the names. (A
+// testscript is an archive itself and cannot hold another one.)
+func ParseDir(dir string) (*Script, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading script: %w", err)
+	}
+	var files []txtar.File
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("reading script: %w", err)
+		}
+		files = append(files, txtar.File{Name: e.Name(), Data: data})
+	}
+	slices.SortFunc(files, func(a, b txtar.File) int {
+		return cmp.Or(cmp.Compare(number(a.Name), number(b.Name)), cmp.Compare(a.Name, b.Name))
+	})
+	return parse(files)
+}
+
+// number is what a name begins with.
+func number(name string) int {
+	end := 0
+	for end < len(name) && name[end] >= '0' && name[end] <= '9' {
+		end++
+	}
+	n, _ := strconv.Atoi(name[:end]) // 0 when there is none
+	return n
+}
+
+func parse(files []txtar.File) (*Script, error) {
 	s := &Script{}
-	for _, f := range txtar.Parse(archive).Files {
+	for _, f := range files {
 		if f.Name == "server" {
 			if err := s.settings(string(f.Data)); err != nil {
 				return nil, err

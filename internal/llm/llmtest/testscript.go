@@ -11,7 +11,7 @@ import (
 // Commands returns the testscript command llm, which serves a script to the
 // program under test:
 //
-//	llm start FILE      serve it and point the *_BASE_URL variables and LLM_URL at it
+//	llm start DIR       serve the turns in it and point the *_BASE_URL variables and LLM_URL at it
 //	llm done            check that all went as the script has it, and stop
 //	llm requests FILE   write the bodies of the requests so far, one a line
 //
@@ -28,7 +28,7 @@ type commands struct {
 
 func (c *commands) run(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: llm start FILE | llm done | llm requests FILE")
+		ts.Fatalf("usage: llm start DIR | llm done | llm requests FILE")
 	}
 	c.mu.Lock()
 	s := c.running[ts]
@@ -37,7 +37,7 @@ func (c *commands) run(ts *testscript.TestScript, neg bool, args []string) {
 	case args[0] == "start" && len(args) == 2 && s == nil:
 		c.start(ts, args[1])
 	case s == nil:
-		ts.Fatalf("llm: nothing is served; llm start FILE first")
+		ts.Fatalf("llm: nothing is served; llm start DIR first")
 	case args[0] == "done" && len(args) == 1:
 		c.stop(ts)
 		ts.Check(s.Err())
@@ -52,8 +52,8 @@ func (c *commands) run(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func (c *commands) start(ts *testscript.TestScript, file string) {
-	script, err := Parse([]byte(ts.ReadFile(file)))
+func (c *commands) start(ts *testscript.TestScript, dir string) {
+	script, err := ParseDir(ts.MkAbs(dir))
 	ts.Check(err)
 	s, err := Listen(script)
 	ts.Check(err)

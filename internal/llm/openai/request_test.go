@@ -1,0 +1,209 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"capstan/internal/llm"
+	"capstan/internal/msg"
+)
+
+// request encodes r for a profile and returns its JSON members.
+func request(t *testing.T, profile string, r *llm.Request) map[string]json.RawMessage {
+	t.Helper()
+	if r.Model == "" {
+		r.Model = "m"
+	}
+	if r.Messages == nil {
+		r.Messages = said("hi")
+	}
+	body, _, err := answering(profile, answers{}).encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]json.RawMessage
+	if err := json.Unmarshal(body, &out); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	return out
+}
+
+// What each endpoint is sent differently, and nothing else.
+func TestProfiles(t *testing.T) {
+	schema := &llm.OutputSchema{Name: "answer", Schema: json.RawMessage(`{"type":"object"}`)}
+	full := func() *llm.Request {
+		return &llm.Request{System: "S", MaxTokens: 100, Effort: "high", CacheKey: "k", Output: schema}
+	}
+	const inWords = `S\n\nAnswer with one JSON object and nothing else. It must follow this JSON Schema:\n{\"type\":\"object\"}`
+	const asSchema = `{"json_schema":{"name":"answer","schema":{"type":"object"}},"type":"json_schema"}`
+	plain := `[{"role":"system","content":"S"},{"role":"user","content":"hi"}]`
+	worded := `[{"role":"system","content":"` + inWords + `"},{"role":"user","content":"hi"}]`
+	usage := `{"include_usage":true}`
+	tests := map[string]map[string]string{
+		"openai":   {"max_completion_tokens": "100", "reasoning_effort": `"high"`, "prompt_cache_key": `"k"`, "response_format": asSchema, "messages": plain, "stream_options": usage},
+		"azure":    {"max_completion_tokens": "100", "reasoning_effort": `"high"`, "prompt_cache_key": `"k"`, "response_format": asSchema, "messages": plain, "stream_options": usage},
+		"deepseek": {"max_tokens": "100", "reasoning_effort": `"high"`, "response_format": `{"type":"json_object"}`, "messages": worded, "stream_options": usage},
+		"mistral":  {"max_tokens": "100", "response_format": asSchema, "messages": plain},
+		"openrouter": {"max_tokens": "100", "reasoning": `{"effort":"high"}`, "response_format": asSchema, "stream_options": usage,
+			"messages": `[{"role":"system","content":[{"type":"text","text":"S","cache_control":{"type":"ephemeral"}}]},{"role":"user","content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]}]`},
+		"compatible": {"max_tokens": "100", "reasoning_effort": `"high"`, "response_format": asSchema, "messages": plain, "stream_options": usage},
+	}
+	for profile, want := range tests {
+		t.Run(profile, func(t *testing.T) {
+			want["model"], want["stream"] = `"m"`, "true"
+			got := map[string]string{}
+			for k, v := range request(t, profile, full()) {
+				got[k] = string(v)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestProfileFor(t *testing.T) {
+	for base, want := range map[string]string{
+		"https://api.openai.com/v1":                              "openai",
+		"https://x.openai.azure.com/openai/v1?api-version=1":     "azure",
+		"https://openrouter.ai/api/v1":                           "openrouter",
+		"https://API.DeepSeek.com":                               "deepseek",
+		"https://dashscope-intl.aliyuncs.com/compatible-mode/v1": "dashscope",
+		"http://127.0.0.1:11434/v1":                              "compatible",
+		"https://evil-api.openai.com.example/v1":                 "compatible",
+		"https://notopenrouter.ai/v1":                            "compatible",
+		"":                                                       "compatible",
+		":":                                                      "compatible",
+	} {
+		if got := ProfileFor(base).Name; got != want {
+			t.Errorf("%s is %s, want %s", base, got, want)
+		}
+	}
+	for _, name := range ProfileNames() {
+		if p, ok := ProfileNamed(name); !ok || p.Name != name {
+			t.Errorf("no profile is named %s", name)
+		}
+	}
+	if _, ok := ProfileNamed("nope"); ok {
+		t.Error("there is a profile that is not in the table")
+	}
+}
+
+// Every profile is sent the same system prompt and the same tools, in the order
+// and with the words that it is given, exec like any other function.
+// S0-195, S0-196, S0-199, S0-201, BUG-PC-01
+func TestDeclarations(t *testing.T) {
+	exec := msg.Declaration{Name: "exec", Description: "Run a <program> & more.", Parameters: json.RawMessage(`{"type":"object","properties":{"source":{"type":"string"},"description":{"type":"string"}},"required":["source"]}`)}
+	const want = `[{"type":"function","function":{"name":"exec","description":"Run a <program> & more.","parameters":{"type":"object","properties":{"source":{"type":"string"},"description":{"type":"string"}},"required":["source"]}}},` +
+		`{"type":"function","function":{"name":"read_file","description":"Read.","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}},` +
+		`{"type":"function","function":{"name":"bare","parameters":{"type":"object","properties":{}}}},{"type":"web_search"}]`
+	for _, profile := range ProfileNames() {
+		for range 20 {
+			got := request(t, profile, &llm.Request{System: "S", Tools: []msg.Declaration{exec, readFile, {Name: "bare"}}, Hosted: []json.RawMessage{json.RawMessage(`{"type":"web_search"}`)}, Choice: llm.ChoiceNone})
+			if diff := cmp.Diff(want, string(got["tools"])); diff != "" {
+				t.Fatalf("%s (-want +got):\n%s", profile, diff)
+			}
+			if string(got["tool_choice"]) != `"none"` || !strings.HasPrefix(string(got["messages"]), `[{"role":"system","content":"S"},`) {
+				t.Fatalf("%s: %s", profile, got)
+			}
+		}
+	}
+	got := request(t, "openai", &llm.Request{Choice: llm.ChoiceNone})
+	if got["tools"] != nil || got["tool_choice"] != nil {
+		t.Errorf("without tools: %s", got)
+	}
+}
+
+// Media goes where the API takes it, else one line stands for it.
+func TestMedia(t *testing.T) {
+	png := msg.Part{Kind: msg.Image, MIMEType: "image/png", Data: []byte("png"), Name: "a.png"}
+	tiff := msg.Part{Kind: msg.Image, MIMEType: "image/tiff", Data: []byte("tiff")}
+	wav := msg.Part{Kind: msg.Audio, MIMEType: "audio/wav", Data: []byte("wav")}
+	pdf := msg.Part{Kind: msg.File, MIMEType: "application/pdf", Data: []byte("pdf")}
+	history := []msg.Message{
+		{Role: msg.User, Parts: []msg.Part{msg.TextPart("see"), png, tiff, wav, pdf}},
+		{Role: msg.Assistant, Parts: []msg.Part{{Kind: msg.CallPart, Call: &msg.Call{ID: "abcdefghi", Name: "shot", Args: "{}"}}}},
+		{Role: msg.Tool, Results: []msg.Result{{CallID: "abcdefghi", Parts: []msg.Part{msg.TextPart("taken"), png}}}},
+	}
+	const image = `{"type":"image_url","image_url":{"url":"data:image/png;base64,cG5n"}}`
+	const (
+		lineTIFF = `{"type":"text","text":"[image image/tiff, 4 B; this model's API cannot take it]"}`
+		call     = `,{"role":"assistant","content":null,"tool_calls":[{"id":"abcdefghi","type":"function","function":{"name":"shot","arguments":"{}"}}]}`
+		result   = `,{"role":"tool","content":"taken\n[1 media: see the next message of the user]","tool_call_id":"abcdefghi"}`
+		shown    = `{"role":"user","content":[{"type":"text","text":"Media of the result of shot (call abcdefghi):"},` + image + `]}`
+	)
+	for profile, want := range map[string]string{
+		"openai": `[{"role":"user","content":[{"type":"text","text":"see"},` + image + `,` + lineTIFF +
+			`,{"type":"input_audio","input_audio":{"data":"d2F2","format":"wav"}},{"type":"file","file":{"filename":"document.pdf","file_data":"data:application/pdf;base64,cGRm"}}]}` +
+			call + result + `,` + shown + `]`,
+		"mistral": `[{"role":"user","content":[{"type":"text","text":"see"},` + image + `,` + lineTIFF +
+			`,{"type":"text","text":"[audio audio/wav, 3 B; this model's API cannot take it]"},{"type":"text","text":"[file application/pdf, 3 B; this model's API cannot take it]"}]}` +
+			call + result + `,{"role":"assistant","content":"I have the results."},` + shown + `]`,
+		"deepseek": `[{"role":"user","content":"see\n\n[image image/png, 3 B, a.png; this model's API cannot take it]\n\n[image image/tiff, 4 B; this model's API cannot take it]\n\n[audio audio/wav, 3 B; this model's API cannot take it]\n\n[file application/pdf, 3 B; this model's API cannot take it]"}` +
+			strings.Replace(call, `"content":null`, `"content":null,"reasoning_content":""`, 1) +
+			`,{"role":"tool","content":"taken\n[image image/png, 3 B, a.png; this model's API cannot take it]","tool_call_id":"abcdefghi"}]`,
+	} {
+		got := request(t, profile, &llm.Request{Messages: history, Tools: []msg.Declaration{readFile}})
+		if diff := cmp.Diff(want, string(got["messages"])); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", profile, diff)
+		}
+	}
+}
+
+// Reasoning goes back in the field that the endpoint wants, only to the model
+// that wrote it.
+func TestReasoningGoesBack(t *testing.T) {
+	details := json.RawMessage(`[{"type":"reasoning.text","text":"R"}]`)
+	history := func(origin string) []msg.Message {
+		return append(said("hi"),
+			msg.Message{Role: msg.Assistant, Origin: origin, Parts: []msg.Part{{Kind: msg.Reasoning, Text: "R", State: details}, {Kind: msg.CallPart, Call: &msg.Call{ID: "abcdefghi", Name: "read_file", Args: "{}"}}}},
+			msg.Message{Role: msg.Tool, Results: []msg.Result{{CallID: "abcdefghi", Parts: []msg.Part{msg.TextPart("A")}}}})
+	}
+	for _, tt := range []struct{ profile, origin, want string }{
+		{"openai", "openai/m", ""},
+		{"deepseek", "openai/m", `,"reasoning_content":"R"`},
+		{"deepseek", "openai/other", `,"reasoning_content":""`},
+		{"moonshot", "openai/m", `,"reasoning_content":"R"`},
+		{"moonshot", "anthropic/m", ""},
+		{"openrouter", "openai/m", `,"reasoning_details":[{"type":"reasoning.text","text":"R"}]`},
+		{"openrouter", "openai/other", ""},
+	} {
+		got := request(t, tt.profile, &llm.Request{Messages: history(tt.origin), Tools: []msg.Declaration{readFile}})
+		want := `{"role":"assistant","content":null` + tt.want + `,"tool_calls"`
+		if !strings.Contains(string(got["messages"]), want) {
+			t.Errorf("%s, written by %s: want %s in %s", tt.profile, tt.origin, want, got["messages"])
+		}
+	}
+}
+
+// The key goes into the header that the endpoint reads, and nowhere without one.
+func TestKey(t *testing.T) {
+	for _, tt := range []struct{ profile, key, header, want string }{
+		{"openai", "k", "Authorization", "Bearer k"},
+		{"azure", "k", "Api-Key", "k"},
+		{"azure", "k", "Authorization", ""},
+		{"compatible", "", "Authorization", ""},
+	} {
+		c := answering(tt.profile, answers{})
+		c.endpoint.Key = tt.key
+		if got := c.header().Get(tt.header); got != tt.want {
+			t.Errorf("%s: %s is %q, want %q", tt.profile, tt.header, got, tt.want)
+		}
+	}
+}
+
+// A model that names a tool it was not told of is passed on as it is; whoever
+// runs calls refuses it. S2-006
+func TestUnadvertisedName(t *testing.T) {
+	c, _ := serve(t, "-- 1 --\nwantnot secret_tool\ncall secret_tool {\"a\":1}\n")
+	turn, err := ask(t.Context(), c, &llm.Request{Model: "m", Messages: said("hi"), Tools: []msg.Declaration{readFile}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]msg.Call{{ID: "call_1_1", Name: "secret_tool", Args: `{"a":1}`}}, madeCalls(turn)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
