@@ -62,7 +62,7 @@ func TestChatRules(t *testing.T) {
 		{"not streamed", `{"model":"m","messages":[` + user + `]}`, "only streams"},
 		{"no tools", tools(), "too short - 'tools'"},
 		{"choice without tools", `{"model":"m","stream":true,"messages":[` + user + `],"tool_choice":"none"}`, "only allowed when 'tools'"},
-		{"call without result", messages(user, call("a"), user), "did not have response messages: a"},
+		{"call without result, or too late", messages(user, call("a"), user, tool), "did not have response messages: a"},
 		{"call without result at the end", messages(user, call("a")), "did not have response messages: a"},
 		{"result without call", messages(user, tool), "must be a response"},
 		{"result twice", messages(user, call("a"), tool, tool), "must be a response"},
