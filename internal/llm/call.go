@@ -14,12 +14,13 @@ import (
 // theirs, in one answer and from turn to turn, or send none.
 type IDs struct {
 	used map[string]bool
+	next map[string]int // the number to try next, by what was given
 	n    int
 }
 
 // NewIDs knows the ids of the calls in history.
 func NewIDs(history []msg.Message) *IDs {
-	ids := &IDs{used: map[string]bool{}}
+	ids := &IDs{used: map[string]bool{}, next: map[string]int{}}
 	for i := range history {
 		for _, c := range history[i].Calls() {
 			ids.used[c.ID] = true
@@ -37,8 +38,9 @@ func (ids *IDs) Take(wire string) string {
 		wire = "call_" + strconv.Itoa(ids.n)
 	}
 	id := wire
-	for k := 2; ids.used[id]; k++ {
+	for k := max(2, ids.next[wire]); ids.used[id]; k++ {
 		id = wire + "_" + strconv.Itoa(k)
+		ids.next[wire] = k + 1
 	}
 	ids.used[id] = true
 	return id

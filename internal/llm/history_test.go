@@ -248,7 +248,7 @@ func broken(ms []msg.Message, d Demands) string {
 }
 
 // A turn more does not change what stands before it, so that a provider's cache
-// holds. BUG-PC-03
+// holds.
 func TestValidKeepsPrefix(t *testing.T) {
 	var history []msg.Message
 	before := ""

@@ -85,7 +85,7 @@ func TestRepeat(t *testing.T) {
 		{"not after a call (BUG-SD-13)", 0, [][]any{{Text{"a"}, call, overloaded}}, []string{"0s Text", "0s Call", "0s error overloaded"}},
 		{"an end without Done (BUG-SD-15)", -1, [][]any{{Text{"a"}}}, []string{"0s Text", "0s error network"}},
 		{"what waiting does not mend", 0, [][]any{{&Error{Kind: ErrAuth}}}, []string{"0s error auth"}},
-		{"spent (BUG-PL-03)", 0, [][]any{{&Error{Kind: ErrQuota, RetryAfter: time.Second}}}, []string{"0s error quota"}},
+		{"spent", 0, [][]any{{&Error{Kind: ErrQuota, RetryAfter: time.Second}}}, []string{"0s error quota"}},
 		{"never", -1, [][]any{{overloaded}}, []string{"0s error overloaded"}},
 		{"once", 1, [][]any{{asks(time.Second)}}, []string{"0s Retry 2 rate_limit", "1s error rate_limit"}},
 		{"any other error is the network's (BUG-SD-16)", -1, [][]any{{errors.New("wsarecv: An existing connection was forcibly closed")}}, []string{"0s error network"}},

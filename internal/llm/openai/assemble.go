@@ -57,14 +57,21 @@ func (a *assembler) init(r *llm.Request, names *llm.Names) {
 	}
 }
 
-// add takes the piece that stands at position in its list.
-func (a *assembler) add(position int, d *callDelta) *slot {
+// maxCalls bounds the calls of one answer.
+const maxCalls = 1000
+
+// add takes the piece that stands at position in a list of so many. It returns
+// nil when there are too many calls.
+func (a *assembler) add(position, of int, d *callDelta) *slot {
 	index := ""
 	if d.Index != nil {
 		index = string(*d.Index)
 	}
-	s := a.find(index, position, d)
+	s := a.find(index, position, of, d)
 	if s == nil || a.begins(s, d) {
+		if len(a.slots) >= maxCalls {
+			return nil
+		}
 		s = &slot{index: index}
 		a.slots = append(a.slots, s)
 	}
@@ -77,7 +84,7 @@ func (a *assembler) add(position int, d *callDelta) *slot {
 }
 
 // find returns the latest call that the piece may belong to.
-func (a *assembler) find(index string, position int, d *callDelta) *slot {
+func (a *assembler) find(index string, position, of int, d *callDelta) *slot {
 	for i := len(a.slots) - 1; i >= 0; i-- {
 		s := a.slots[i]
 		switch {
@@ -94,7 +101,7 @@ func (a *assembler) find(index string, position int, d *callDelta) *slot {
 	switch {
 	case index != "" || d.ID != "":
 		return nil
-	case position > 0 && d.Function.Name == "":
+	case of > 1 && d.Function.Name == "":
 		if position < len(a.slots) {
 			return a.slots[position]
 		}

@@ -9,6 +9,7 @@
 package openai
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -83,10 +84,11 @@ func (c *Client) once(ctx context.Context, r *llm.Request, body []byte, names *l
 		d := &decoder{client: c, ctx: ctx, request: r, names: names, sent: len(body), yield: yield}
 		d.assembler.init(r, names)
 		d.filter.init(c.profile, r, names)
-		if kind := mediaType(resp); kind == "text/event-stream" || kind == "" {
-			d.stream(resp.Body)
+		body := bufio.NewReader(resp.Body)
+		if streamed(body) {
+			d.stream(body)
 		} else {
-			d.whole(resp.Body, kind)
+			d.whole(body, mediaType(resp))
 		}
 	}
 }
@@ -104,10 +106,26 @@ func (c *Client) header() http.Header {
 	return h
 }
 
+// streamed looks at the first byte that is not space: servers send errors as
+// JSON under the type of a stream, and streams under that of JSON.
+func streamed(body *bufio.Reader) bool {
+	for {
+		c, err := body.ReadByte()
+		switch {
+		case err != nil:
+			return true // which will find the same error
+		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+			continue
+		}
+		_ = body.UnreadByte() // cannot fail after ReadByte
+		return c != '{' && c != '[' && c != '<'
+	}
+}
+
 func mediaType(resp *http.Response) string {
 	t, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil {
-		return ""
+		return "something else"
 	}
 	return t
 }

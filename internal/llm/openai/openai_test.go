@@ -300,6 +300,8 @@ func TestBadAnswers(t *testing.T) {
 		{"an error in the stream", answers{body: strings.NewReader("data: {\"error\":{\"message\":\"Overloaded\",\"type\":\"overloaded_error\"}}\n\n")}, llm.ErrOverloaded, "Overloaded"},
 		{"an error in a whole answer", answers{header: js, body: strings.NewReader(`{"error":"context length exceeded"}`)}, llm.ErrContext, "compact"},
 		{"no choices", answers{header: js, body: strings.NewReader(`{"object":"x"}`)}, llm.ErrProtocol, "no choices"},
+		{"an error that is no event", answers{body: strings.NewReader("\n{\"error\":{\"message\":\"context length exceeded\"}}")}, llm.ErrContext, "compact"},
+		{"calls without end", answers{body: &endless{event: "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}}]}\n\n"}}, llm.ErrProtocol, "more than 1000 tool calls"},
 		{"type confusion", answers{body: strings.NewReader("data: {\"choices\":\"x\"}\n\n")}, llm.ErrProtocol, "not what the API promises"},
 	}
 	for _, tt := range tests {
@@ -313,6 +315,23 @@ func TestBadAnswers(t *testing.T) {
 				t.Errorf("the key shows: %v", err)
 			}
 		})
+	}
+}
+
+// A stream is read as one, and a whole answer as one, whatever type they have.
+func TestTypes(t *testing.T) {
+	for _, kind := range []string{"", "text/event-stream; charset=utf-8", "application/json", "text/plain"} {
+		for _, body := range []string{
+			deltas("stop", `{"content":"x"}`),
+			": processing\n\n" + deltas("stop", `{"content":"x"}`),
+			" " + `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}`,
+		} {
+			c := answering("openai", answers{header: http.Header{"Content-Type": {kind}}, body: strings.NewReader(body)})
+			turn, err := ask(t.Context(), c, &llm.Request{Model: "m", Messages: said("hi")})
+			if m := turn.Message(); err != nil || m.Text() != "x" || turn.Finish != llm.FinishStop {
+				t.Errorf("type %q: %q, %v: %s", kind, m.Text(), err, body)
+			}
+		}
 	}
 }
 

@@ -94,7 +94,7 @@ func TestProfileFor(t *testing.T) {
 
 // Every profile is sent the same system prompt and the same tools, in the order
 // and with the words that it is given, exec like any other function.
-// S0-195, S0-196, S0-199, S0-201, BUG-PC-01
+// S0-199, S0-201, BUG-PC-01
 func TestDeclarations(t *testing.T) {
 	exec := msg.Declaration{Name: "exec", Description: "Run a <program> & more.", Parameters: json.RawMessage(`{"type":"object","properties":{"source":{"type":"string"},"description":{"type":"string"}},"required":["source"]}`)}
 	const want = `[{"type":"function","function":{"name":"exec","description":"Run a <program> & more.","parameters":{"type":"object","properties":{"source":{"type":"string"},"description":{"type":"string"}},"required":["source"]}}},` +

@@ -232,12 +232,12 @@ func (d *decoder) chunk(data []byte) {
 	if c.XGroq != nil && c.Usage == nil {
 		c.Usage = c.XGroq.Usage
 	}
-	d.count(c.Usage)
 	for i := range c.Choices {
 		if ch := &c.Choices[i]; ch.Index == 0 { // more than one is never asked for
 			d.choice(ch)
 		}
 	}
+	d.count(c.Usage)
 }
 
 func (d *decoder) choice(c *choice) {
@@ -259,12 +259,16 @@ func (d *decoder) choice(c *choice) {
 	}
 	d.say(d.text.Push(text))
 	for i := range piece.ToolCalls {
-		s := d.assembler.add(i, &piece.ToolCalls[i])
+		s := d.assembler.add(i, len(piece.ToolCalls), &piece.ToolCalls[i])
+		if s == nil {
+			d.fail(d.client.endpoint.ProtocolError("the answer has more than %d tool calls", maxCalls))
+			return
+		}
 		d.size += len(piece.ToolCalls[i].Function.Arguments.Text)
 		d.emit(llm.Progress{Name: d.names.Canonical(s.name), Bytes: len(s.args)})
 	}
 	if c.FinishReason != "" {
-		d.finish = c.FinishReason
+		d.finish, d.counted = c.FinishReason, false // counts so far are not the last
 	}
 	d.count(c.Usage)
 	if d.size+d.details.size > d.client.limit {

@@ -75,8 +75,8 @@ func TestCalls(t *testing.T) {
 			deltas("tool_calls", calls(`{"id":"a","function":{"name":"read_file","arguments":"{\"p\""}}`), calls(`{"function":{"arguments":":1}"}}`), calls(`{"id":"b","function":{"name":"shell","arguments":"{\"p\""}}`), calls(`{"function":{"arguments":":2}"}}`)), nil,
 			[]msg.Call{{ID: "a", Name: "read_file", Args: `{"p":1}`}, {ID: "b", Name: "shell", Args: `{"p":2}`}}},
 		{"pieces told apart by their place only",
-			deltas("tool_calls", calls(`{"function":{"name":"read_file","arguments":"{\"p\""}}`, `{"function":{"name":"shell","arguments":"{\"q\""}}`), calls(`{"id":"","function":{}}`, `{"function":{"arguments":":2}"}}`)), nil,
-			[]msg.Call{{ID: "call_1", Name: "read_file", Args: `{"p"`}, {ID: "call_2", Name: "shell", Args: `{"q":2}`}}},
+			deltas("tool_calls", calls(`{"function":{"name":"read_file","arguments":"{\"p\""}}`, `{"function":{"name":"shell","arguments":"{\"q\""}}`), calls(`{"id":"","function":{"arguments":":1}"}}`, `{"function":{"arguments":":2}"}}`)), nil,
+			[]msg.Call{{ID: "call_1", Name: "read_file", Args: `{"p":1}`}, {ID: "call_2", Name: "shell", Args: `{"q":2}`}}},
 		{"neither id nor index",
 			deltas("stop", calls(`{"function":{"name":"shell","arguments":{"cmd":"a"}}}`, `{"function":{"name":"shell","arguments":{"cmd":"b"}}}`)), nil,
 			[]msg.Call{{ID: "call_1", Name: "shell", Args: `{"cmd":"a"}`}, {ID: "call_2", Name: "shell", Args: `{"cmd":"b"}`}}},
@@ -237,17 +237,19 @@ func TestUsage(t *testing.T) {
 		chunk string
 		want  msg.Usage
 	}{
-		"openai":     {`"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":8},"completion_tokens_details":{"reasoning_tokens":2}}`, msg.Usage{Input: 10, Output: 5, Cached: 8, Reasoning: 2}},
-		"openrouter": {`"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":8,"cache_write_tokens":2}}`, msg.Usage{Input: 10, Output: 5, Cached: 8, CacheWrite: 2}},
-		"deepseek":   {`"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_cache_hit_tokens":4,"prompt_cache_miss_tokens":6}`, msg.Usage{Input: 10, Output: 5, Cached: 4}},
-		"moonshot":   {`"usage":{"prompt_tokens":10,"completion_tokens":5,"cached_tokens":4}`, msg.Usage{Input: 10, Output: 5, Cached: 4}},
-		"groq":       {`"x_groq":{"usage":{"prompt_tokens":10,"completion_tokens":5}}`, msg.Usage{Input: 10, Output: 5}},
-		"odd":        {`"usage":{"prompt_tokens":10.0,"completion_tokens":"5","prompt_tokens_details":null}`, msg.Usage{Input: 10, Output: 5}},
-		"hostile":    {`"usage":{"prompt_tokens":-1e300,"completion_tokens":{"a":1}}`, msg.Usage{}},
+		"openai":               {`"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":8},"completion_tokens_details":{"reasoning_tokens":2}}`, msg.Usage{Input: 10, Output: 5, Cached: 8, Reasoning: 2}},
+		"openrouter":           {`"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":8,"cache_write_tokens":2}}`, msg.Usage{Input: 10, Output: 5, Cached: 8, CacheWrite: 2}},
+		"deepseek":             {`"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_cache_hit_tokens":4,"prompt_cache_miss_tokens":6}`, msg.Usage{Input: 10, Output: 5, Cached: 4}},
+		"moonshot":             {`"usage":{"prompt_tokens":10,"completion_tokens":5,"cached_tokens":4}`, msg.Usage{Input: 10, Output: 5, Cached: 4}},
+		"groq":                 {`"x_groq":{"usage":{"prompt_tokens":10,"completion_tokens":5}}`, msg.Usage{Input: 10, Output: 5}},
+		"odd":                  {`"usage":{"prompt_tokens":10.0,"completion_tokens":"5","prompt_tokens_details":null}`, msg.Usage{Input: 10, Output: 5}},
+		"counted all the time": {`"usage":{"prompt_tokens":10,"completion_tokens":5}`, msg.Usage{Input: 10, Output: 5}},
+		"hostile":              {`"usage":{"prompt_tokens":-1e300,"completion_tokens":{"a":1}}`, msg.Usage{Output: 1}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			turn := hear(t, "openai", events(`{"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"stop"}]}`, `{"choices":[],`+tt.chunk+`}`, "[DONE]"), nil, nil)
+			turn := hear(t, "openai", events(`{"choices":[{"index":0,"delta":{"content":"x"}}],"usage":{"prompt_tokens":0,"completion_tokens":1}}`,
+				`{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`, `{"choices":[],`+tt.chunk+`}`, "[DONE]"), nil, nil)
 			if diff := cmp.Diff(tt.want, turn.Usage); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
