@@ -15,6 +15,9 @@ const maxInlined = 2000
 // types, and enums of strings only. Recursion is cut where it comes back to
 // itself. The root is an object, which may have no properties.
 func Gemini(raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) == 0 {
+		return json.RawMessage(`{"type":"object"}`), nil
+	}
 	return reduce(raw, "Gemini", func(r *reducer, root *value) *value {
 		g := gemini{reducer: r, open: map[string]bool{}}
 		before := root.String()

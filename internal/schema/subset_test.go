@@ -3,6 +3,8 @@ package schema
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,7 +19,7 @@ func TestSubsets(t *testing.T) {
 	}{
 		{"nothing to change", `{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}`,
 			out{"gemini": `{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}`}},
-		{"no schema", ``, out{"openai": `{"type":"object","properties":{}}`, "anthropic": `{"type":"object","properties":{}}`, "gemini": `{"type":"object","properties":{}}`}},
+		{"no schema", ``, out{"openai": `{"type":"object","properties":{}}`, "anthropic": `{"type":"object","properties":{}}`, "gemini": `{"type":"object"}`}},
 		{"true", `true`, out{"openai": `{"type":"object","properties":{}}`, "anthropic": `{"type":"object","properties":{}}`, "gemini": `{"type":"object"}`}},
 		{"an object without properties, an array without items", `{"type":"object","properties":{"o":{"type":"object"},"a":{"type":["array","null"]}}}`, out{
 			"openai": `{"type":"object","properties":{"o":{"type":"object","properties":{}},"a":{"type":["array","null"],"items":{}}}}`,
@@ -143,6 +145,132 @@ func TestSubsetsAreWider(t *testing.T) {
 	}
 }
 
+// The schemas of real MCP servers keep each API's rules once they are reduced.
+func TestSubsetsOfRealSchemas(t *testing.T) {
+	files, _ := filepath.Glob(filepath.Join(shared(t, "mcp"), "*.json"))
+	n := 0
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var catalogue struct {
+			Tools []struct {
+				Name        string
+				InputSchema json.RawMessage
+			}
+		}
+		if json.Unmarshal(raw, &catalogue) != nil {
+			continue // the index
+		}
+		for _, tool := range catalogue.Tools {
+			n++
+			for api, check := range map[string]func(*value) string{"anthropic": breaksAnthropic, "gemini": breaksGemini} {
+				reduce := map[string]func(json.RawMessage) (json.RawMessage, error){"anthropic": Anthropic, "gemini": Gemini}[api]
+				out, err := reduce(tool.InputSchema)
+				if err != nil {
+					t.Errorf("%s: %s: %v", filepath.Base(f), tool.Name, err)
+					continue
+				}
+				doc, _, fault := parse(out)
+				if fault != nil {
+					t.Fatal(fault)
+				}
+				if why := check(doc); why != "" {
+					t.Errorf("%s: %s for %s: %s\n%.600s", filepath.Base(f), tool.Name, api, why, out)
+				}
+				if len(out) > 3*len(tool.InputSchema)+1000 {
+					t.Logf("%s: %s for %s grew from %d to %d bytes", filepath.Base(f), tool.Name, api, len(tool.InputSchema), len(out))
+				}
+			}
+		}
+	}
+	if n < 100 {
+		t.Errorf("only %d tools were found", n)
+	}
+}
+
+func breaksAnthropic(v *value) string {
+	if v.get("type") == nil || v.get("type").text != "object" || v.get("anyOf") != nil || v.get("oneOf") != nil || v.get("allOf") != nil {
+		return "the root is no plain object"
+	}
+	why := ""
+	r := &reducer{doc: v, seen: map[*value]bool{}}
+	r.walk(v, 0, func(s *value) {
+		if p := s.get("properties"); p != nil {
+			for _, name := range memberNames(p) {
+				if !nameOK(name) {
+					why = "the property " + name
+				}
+			}
+		}
+		if items := s.get("items"); items != nil && items.kind == arrayKind {
+			why = "items as a list"
+		}
+	})
+	if _, err := Compile(json.RawMessage(v.String())); err != nil {
+		why = err.Error()
+	}
+	return why
+}
+
+var geminiWords = strings.Fields("type format title description nullable enum items maxItems minItems properties required minProperties maxProperties minLength maxLength pattern anyOf minimum maximum")
+
+// breaksGemini says which rule of the documented Schema object is broken.
+func breaksGemini(v *value) string {
+	if v.kind != objectKind {
+		return "a schema that is no object: " + v.String()
+	}
+	for _, m := range v.members {
+		if !contains(geminiWords, m.name) {
+			return "the keyword " + m.name
+		}
+	}
+	t := v.get("type")
+	switch {
+	case t == nil && v.get("anyOf") == nil:
+		return "no type: " + v.String()
+	case t != nil && !contains(strings.Fields("string number integer boolean array object"), t.text):
+		return "the type " + t.String()
+	case has(t, "array") && v.get("items") == nil:
+		return "an array without items"
+	}
+	if e := v.get("enum"); e != nil && (len(e.items) == 0 || len(stringsOf(e)) != len(e.items) || contains(stringsOf(e), "")) {
+		return "the enum " + e.String()
+	}
+	var inner []*value
+	if p := v.get("properties"); p != nil {
+		if len(p.members) == 0 {
+			return "properties without any"
+		}
+		for _, m := range p.members {
+			inner = append(inner, m.value)
+		}
+		for _, name := range stringsOf(v.get("required")) {
+			if p.get(name) == nil {
+				return "required but not there: " + name
+			}
+		}
+	} else if v.get("required") != nil {
+		return "required without properties"
+	}
+	if items := v.get("items"); items != nil {
+		inner = append(inner, items)
+	}
+	if a := v.get("anyOf"); a != nil {
+		if len(a.items) == 0 {
+			return "an empty anyOf"
+		}
+		inner = append(inner, a.items...)
+	}
+	for _, s := range inner {
+		if why := breaksGemini(s); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
 // Hostile schemas are reduced in bounded time and size, and what comes out is
 // JSON that needs no reducing again.
 func FuzzSubsets(f *testing.F) {
@@ -156,8 +284,12 @@ func FuzzSubsets(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if !json.Valid(out) {
-				t.Errorf("%s: %s", api, out)
+			doc, _, fault := parse(out)
+			if fault != nil {
+				t.Fatalf("%s: %v: %s", api, fault, out)
+			}
+			if why := breaksGemini(doc); api == "gemini" && why != "" {
+				t.Errorf("gemini: %s: %s", why, out)
 			}
 		}
 	})
