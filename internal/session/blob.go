@@ -63,7 +63,7 @@ func (d files) put(data []byte, ext string) (blob, error) {
 	if err := os.Rename(tmp, d.path(b)); err != nil {
 		return blob{}, err
 	}
-	syncDir(d.dir)
+	d.sys.syncDir(d.dir)
 	return b, nil
 }
 

@@ -170,7 +170,7 @@ func abridge(parts []msg.Part) []msg.Part {
 	left := nestedText
 	return mapSlice(parts, func(p msg.Part) msg.Part {
 		if n := len(p.Data); n > 0 {
-			p = msg.TextPart(fmt.Sprintf("[%s %s, %d bytes, not kept]", p.Kind, p.MIMEType, n))
+			return msg.TextPart(fmt.Sprintf("[%s %s, %d bytes, not kept]", p.Kind, p.MIMEType, n))
 		}
 		if n := len(p.Text); n > left {
 			end := left

@@ -150,14 +150,17 @@ func (p *printer) part(part msg.Part) {
 	case part.Kind == msg.Link:
 		p.f("\n[link %s]\n", code(part.URI))
 	case part.Kind != msg.Reasoning:
-		p.f("\n[%s] %s\n", describe(part, int64(len(part.Data))), part.Text)
+		p.f("\n[%s]\n", strings.TrimSpace(describe(part, int64(len(part.Data)))+" "+part.Name+" "+part.Text))
 	}
 }
 
 func (p *printer) call(f *folder, c *msg.Call, r *msg.Result) {
 	p.f("\n### %s\n\n", code(c.Name))
 	p.fence("json", c.Args)
-	for _, n := range f.nested[c.ID] {
+	for i, n := range f.nested[c.ID] {
+		if i == 0 {
+			p.f("\n")
+		}
 		p.f("- %s %s: %s\n", code(n.Name), n.outcome(), code(head(n.Args, 500)))
 	}
 	if r == nil {

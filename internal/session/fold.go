@@ -71,7 +71,7 @@ type folder struct {
 	calls   []*CallRecord
 	byID    map[string]*CallRecord
 	nested  map[string][]*CallRecord // by the parent's id
-	open    map[string]place         // calls without a result
+	open    map[string][]place       // calls without a result, oldest first
 	told    int                      // damage up to this line was told of before
 	stray   int                      // results without a call
 	double  int                      // second results of a call
@@ -84,7 +84,7 @@ func newFolder() *folder {
 		state:  State{Values: map[string]json.RawMessage{}},
 		byID:   map[string]*CallRecord{},
 		nested: map[string][]*CallRecord{},
-		open:   map[string]place{},
+		open:   map[string][]place{},
 	}
 }
 
@@ -133,7 +133,7 @@ func (f *folder) message(m msg.Message, at time.Time, compacted int) {
 	calls := m.Calls()
 	f.entries = append(f.entries, entry{msg: m, time: at, results: make([]*msg.Result, len(calls)), compacted: compacted})
 	for i, c := range calls {
-		f.open[c.ID] = place{len(f.entries) - 1, i}
+		f.open[c.ID] = append(f.open[c.ID], place{len(f.entries) - 1, i})
 		if compacted == 0 || f.byID[c.ID] == nil {
 			f.record(CallRecord{ID: c.ID, Name: c.Name, Args: c.Args})
 		}
@@ -173,11 +173,11 @@ func (f *folder) result(r result, at time.Time) {
 	if r.ParentID != "" {
 		return
 	}
-	p, ok := f.open[r.CallID]
+	open := f.open[r.CallID]
 	switch {
-	case ok:
-		f.entries[p.entry].results[p.call] = &r.Result
-		delete(f.open, r.CallID)
+	case len(open) > 0:
+		f.entries[open[0].entry].results[open[0].call] = &r.Result
+		f.open[r.CallID] = open[1:]
 	case c != nil:
 		f.double++
 	default:

@@ -326,10 +326,10 @@ func (l *Log) open() error {
 		return err
 	}
 	l.f, l.unlock = f, unlock
-	head := event{Kind: kindHeader, Header: &l.head, Time: l.s.now().UTC()}
+	head := event{Kind: kindHeader, Header: &l.head, Time: l.queue[0].Time}
 	l.queue = append([]event{head}, l.queue...)
-	syncDir(filepath.Dir(l.path))
-	syncDir(l.s.root)
+	l.s.sys.syncDir(filepath.Dir(l.path))
+	l.s.sys.syncDir(l.s.root)
 	return nil
 }
 
@@ -341,6 +341,12 @@ func (l *Log) write(line []byte) error {
 	}
 	n, err := l.f.Write(line)
 	l.junk += int64(n)
+	if err != nil && n == len(line)-1 {
+		// Only the end of the line is missing: the event is there.
+		l.size += l.junk
+		l.cut, l.junk = true, 0
+		return nil
+	}
 	if err != nil {
 		if l.junk > 0 && l.f.Truncate(l.size) == nil {
 			l.junk = 0

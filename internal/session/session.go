@@ -57,13 +57,14 @@ type Store struct {
 
 // system is what a test replaces to see what happens when it fails.
 type system struct {
-	open func(path string, flag int) (file, error)
-	lock func(file) error
+	open    func(path string, flag int) (file, error)
+	lock    func(file) error
+	syncDir func(path string)
 }
 
 // New returns a Store. It touches no file.
 func New(o Options) *Store {
-	s := &Store{root: o.Root, workspace: o.Workspace, redact: o.Redact, now: o.Now, sys: system{openFile, lockFile}}
+	s := &Store{root: o.Root, workspace: o.Workspace, redact: o.Redact, now: o.Now, sys: system{openFile, lockFile, syncDir}}
 	if s.now == nil {
 		s.now = time.Now
 	}

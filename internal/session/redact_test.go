@@ -1,0 +1,116 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"capstan/internal/msg"
+)
+
+// Keys of known shapes are replaced; what only looks a little like one stays.
+// The keys are made up, and put together here so that no scanner takes this
+// file for a leak.
+func TestKnownKeys(t *testing.T) {
+	a := strings.Repeat("aB3", 20)
+	for _, c := range []struct{ in, want string }{
+		{"key sk" + "-proj-" + a + ", end", "key [redacted], end"},
+		{"sk" + "-ant-api03-" + a, "[redacted]"},
+		{"AI" + "za" + a[:35], "[redacted]"},
+		{"OPENAI_API_KEY=sk" + "-" + a[:32] + "\n", "OPENAI_API_KEY=[redacted]\n"},
+		{"gh" + "p_" + a[:36], "[redacted]"},
+		{"github_" + "pat_" + a, "[redacted]"},
+		{"gl" + "pat-" + a[:20], "[redacted]"},
+		{"xo" + "xb-123456789012-abcdef", "[redacted]"},
+		{"AK" + "IAIOSFODNN7EXAMPLE", "[redacted]"},
+		{"aws_secret_access_key = " + a[:40], "aws_secret_access_key = [redacted]"},
+		{"hf" + "_" + a[:34] + " gs" + "k_" + a[:40] + " xa" + "i-" + a[:40], "[redacted] [redacted] [redacted]"},
+		{"ey" + "J" + a + ".ey" + "J" + a + "." + a, "[redacted]"},
+		{"Authorization: Bearer " + a, "Authorization: Bearer [redacted]"},
+		{"https://me:" + "hunter2@example.org/x", "https://me:[redacted]@example.org/x"},
+		{"a\n-----BEGIN RSA " + "PRIVATE KEY-----\nMIIB\n-----END RSA PRIVATE KEY-----\nb", "a\n[redacted]\nb"},
+		{"cut off: -----BEGIN " + "PRIVATE KEY-----\nMIIB", "cut off: [redacted]"},
+
+		{"sk-learn-is-what-people-call-it-sometimes", ""},
+		{"task-0123456789-0123456789-0123456789", ""},
+		{"a bearer of the very best news that there is", ""},
+		{"https://example.org:8080/a@b", ""},
+		{"-----BEGIN PUBLIC KEY-----", ""},
+		{"eyJhbGciOi is how they begin", ""},
+	} {
+		want := c.want
+		if want == "" {
+			want = c.in
+		}
+		if got := redactKeys(c.in); got != want {
+			t.Errorf("%q\n got %q\nwant %q", c.in, got, want)
+		}
+	}
+}
+
+// A secret is in no file of a session, wherever it came in: a text, a name, the
+// arguments of a call, which are JSON in a string, a text that is kept as a
+// file, a long event. Everything else is as it was, each digit too.
+func TestSecretsAreNotWritten(t *testing.T) {
+	const secret = `pa"ss\wörd/<7>`
+	s := newStore(t)
+	s.redact = func(t string) string { return strings.ReplaceAll(t, secret, "***") }
+	quoted, err := json.Marshal(map[string]any{"command": "login " + secret, "n": json.Number("1.000000000000000000001"), secret: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := msg.Part{Kind: msg.File, MIMEType: "text/plain", Data: []byte("the key is " + secret)}
+	state := json.RawMessage(`{"signature":"abc"}`)
+	m := msg.Message{Role: msg.Assistant, Parts: []msg.Part{
+		{Kind: msg.Reasoning, Text: secret, State: state},
+		{Kind: msg.Reasoning, Text: "nothing", State: state},
+		doc,
+		{Kind: msg.CallPart, Call: &msg.Call{ID: "c", Name: "run_shell_command", Args: string(quoted)}},
+	}}
+	path := write(t, s, func(l *Log) error {
+		return errors.Join(l.Message(user("log in with "+secret)), l.Message(m), l.Start(Start{ID: "c", Name: "x", Args: string(quoted)}),
+			l.Result("", ok("c", "run_shell_command", strings.Repeat("x", maxInline)+secret)),
+			l.Set("key", secret), l.EndTurn(TurnEnd{Reason: secret}), l.Compact([]msg.Message{user(secret)}))
+	})
+	err = filepath.WalkDir(s.root, func(p string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text := string(contents(t, p))
+		for _, piece := range []string{"pa\"ss", `pa\"ss`, `pa\\\"ss`, "wörd"} {
+			if strings.Contains(text, piece) {
+				t.Errorf("%s has %q", p, piece)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whole []msg.Message
+	f, _, err := s.fold(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.finish()
+	whole = messages(f.entries)
+	want := []msg.Message{
+		user("log in with ***"),
+		{Role: msg.Assistant, Parts: []msg.Part{
+			{Kind: msg.Reasoning, Text: "***"}, // its signature would no longer fit
+			{Kind: msg.Reasoning, Text: "nothing", State: state},
+			{Kind: msg.File, MIMEType: "text/plain", Data: []byte("the key is ***")},
+			{Kind: msg.CallPart, Call: &msg.Call{ID: "c", Name: "run_shell_command", Args: `{"command":"login ***","n":1.000000000000000000001,"***":1}`}},
+		}},
+		results(ok("c", "run_shell_command", strings.Repeat("x", maxInline)+"***")),
+		user("***"),
+	}
+	if d := cmp.Diff(want, whole); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
