@@ -165,23 +165,34 @@ func encode(v any) ([]byte, error) {
 // nestedText is how much of a nested result's text is kept, in bytes.
 const nestedText = 4 << 10
 
-// abridge returns the beginning of a nested result.
-func abridge(parts []msg.Part) []msg.Part {
+// longestSecret is how far a secret may reach beyond a cut and still be seen.
+const longestSecret = 16 << 10
+
+// abridge returns the beginning of a nested result. It is cleaned before it is
+// cut: half a secret is none that clean would know.
+func abridge(parts []msg.Part, clean func(string) string) []msg.Part {
 	left := nestedText
 	return mapSlice(parts, func(p msg.Part) msg.Part {
 		if n := len(p.Data); n > 0 {
 			return msg.TextPart(fmt.Sprintf("[%s %s, %d bytes, not kept]", p.Kind, p.MIMEType, n))
 		}
 		if n := len(p.Text); n > left {
-			end := left
-			for end > 0 && !utf8.RuneStart(p.Text[end]) {
-				end--
-			}
-			p.Text = fmt.Sprintf("%s\n[%d more bytes, not kept]", p.Text[:end], n-end)
+			p.Text = fmt.Sprintf("%s\n[%d bytes, the rest is not kept]", prefix(clean(prefix(p.Text, left+longestSecret)), left), n)
 			left = 0
 		} else {
 			left -= n
 		}
 		return p
 	})
+}
+
+// prefix returns at most n bytes of s, whole characters.
+func prefix(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
 }

@@ -252,7 +252,7 @@ func head(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
+	return prefix(s, n) + "…"
 }
 
 // finish returns the State after the last event.

@@ -46,22 +46,37 @@ func (s *Store) List(all bool) ([]Info, error) {
 			infos = append(infos, peek(p))
 		}
 	}
-	slices.SortStableFunc(infos, func(a, b Info) int {
-		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(infos, newerFirst)
 	return infos, nil
 }
 
 // Newest returns the workspace's session that was used last, for --continue.
+// It looks into the few files that were written last only: their order is
+// right, unless a copy or a backup has touched them.
 func (s *Store) Newest() (Info, error) {
-	infos, err := s.List(false)
+	paths, err := logs(s.dir)
 	if err != nil {
 		return Info{}, err
 	}
-	if len(infos) == 0 {
+	if len(paths) == 0 {
 		return Info{}, fmt.Errorf("%w: none was held in %s yet", ErrNotFound, s.workspace)
 	}
-	return infos[0], nil
+	written := map[string]time.Time{}
+	for _, p := range paths {
+		if info, err := os.Lstat(p); err == nil {
+			written[p] = info.ModTime()
+		}
+	}
+	slices.SortStableFunc(paths, func(a, b string) int { return written[b].Compare(written[a]) })
+	infos := make([]Info, 0, 8)
+	for _, p := range paths[:min(len(paths), 8)] {
+		infos = append(infos, peek(p))
+	}
+	return slices.MinFunc(infos, newerFirst), nil
+}
+
+func newerFirst(a, b Info) int {
+	return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(a.ID, b.ID))
 }
 
 // summary is what a list needs of an event.

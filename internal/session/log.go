@@ -103,7 +103,7 @@ func (l *Log) Start(c Start) error {
 // model gets it again.
 func (l *Log) Result(parentID string, r msg.Result) error {
 	if parentID != "" {
-		r.Parts = abridge(r.Parts)
+		r.Parts = abridge(r.Parts, l.s.clean)
 	}
 	return l.add(event{Kind: kindResult, Result: &result{Result: r, ParentID: parentID}}, false)
 }
@@ -143,6 +143,9 @@ func (l *Log) Close() error {
 	err := l.broken
 	if err == nil {
 		err = l.flush()
+	}
+	if n := len(l.queue); n > 0 {
+		err = fmt.Errorf("%s not in it: %w", count(n, "event is", "events are"), err)
 	}
 	if l.f != nil {
 		if err == nil {
@@ -220,7 +223,7 @@ func (l *Log) place(e *event) {
 			l.inTurn = true
 		}
 		if !l.titled {
-			e.Title = titleOf(m.Text())
+			e.Title = titleOf(l.s.clean(m.Text()))
 			l.titled = e.Title != ""
 		}
 	}
@@ -375,15 +378,30 @@ func (l *Log) sync(seq int64) error {
 	if err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
-		// The system may have dropped the data and call the next sync a
-		// success, so no later one can be believed.
-		err = fmt.Errorf("the disk failed, this session cannot be resumed safely: %w", err)
+	if err := l.settle(f); err != nil {
 		l.mu.Lock()
 		l.broken = err
 		l.mu.Unlock()
 		return err
 	}
 	l.synced = last
+	return nil
+}
+
+// settle syncs the file, and looks whether it is still where it was: what is
+// written to a file that was removed is gone with this process.
+func (l *Log) settle(f file) error {
+	if err := f.Sync(); err != nil {
+		// The system may have dropped the data and call the next sync a
+		// success, so no later one can be believed.
+		return fmt.Errorf("the disk failed, this session cannot be resumed safely: %w", err)
+	}
+	ours, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if there, err := os.Lstat(l.path); err != nil || !os.SameFile(ours, there) {
+		return errors.New("somebody removed it or put another file in its place, this session cannot be resumed; start a new one")
+	}
 	return nil
 }

@@ -209,6 +209,28 @@ func TestFailedSyncEndsTheLog(t *testing.T) {
 	}
 }
 
+// A log that is removed or replaced while it is written is an error at the next
+// sync: what went into it is gone.
+func TestRemovedLog(t *testing.T) {
+	for _, replace := range []bool{false, true} {
+		s := newStore(t)
+		l := s.Create(Header{})
+		err := errors.Join(l.Message(user("hi")), l.EndTurn(TurnEnd{}), os.Remove(l.Path()))
+		if replace {
+			err = errors.Join(err, os.WriteFile(l.Path(), nil, 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.EndTurn(TurnEnd{}); err == nil || !strings.Contains(err.Error(), "somebody removed it") {
+			t.Errorf("replaced %v: %v", replace, err)
+		}
+		if err := l.Close(); err == nil {
+			t.Error("Close has forgotten it")
+		}
+	}
+}
+
 // The log is on the disk before a mutating call runs and when a turn is over,
 // and at no other time.
 func TestWhenItSyncs(t *testing.T) {

@@ -301,7 +301,7 @@ func TestNestedResultsAreAbridged(t *testing.T) {
 	r.Parts = append(r.Parts, msg.Part{Kind: msg.Image, MIMEType: "image/png", Data: png})
 	path := write(t, s, func(l *Log) error { return l.Result("p", r) })
 	log := string(contents(t, path))
-	if len(log) > 8<<10 || !strings.Contains(log, "é\\n[2093056 more bytes, not kept]") || !strings.Contains(log, "[image image/png, 30 bytes, not kept]") {
+	if len(log) > 8<<10 || !strings.Contains(log, "é\\n[2097152 bytes, the rest is not kept]") || !strings.Contains(log, "[image image/png, 30 bytes, not kept]") {
 		t.Errorf("%d bytes: %.300s … %.300s", len(log), log, log[max(0, len(log)-300):])
 	}
 	if len(r.Parts[0].Text) != 2<<20 {

@@ -114,3 +114,20 @@ func TestSecretsAreNotWritten(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 }
+
+// A text that is cut leaves no piece of a secret before the cut.
+func TestNoHalfSecrets(t *testing.T) {
+	const secret = "correct-horse-battery-staple"
+	s := newStore(t)
+	s.redact = func(t string) string { return strings.ReplaceAll(t, secret, "***") }
+	path := write(t, s, func(l *Log) error {
+		var errs []error
+		for i := range len(secret) {
+			errs = append(errs, l.Result("p", ok("p.1", "read_file", strings.Repeat("x", nestedText-i)+secret+strings.Repeat("y", 100))))
+		}
+		return errors.Join(append(errs, l.Message(user(strings.Repeat("x", 110)+secret)))...)
+	})
+	if log := string(contents(t, path)); strings.Contains(log, "xco") || !strings.Contains(log, `"title":"`+strings.Repeat("x", 110)+`***"`) {
+		t.Errorf("a piece of the secret is there:\n%s", log)
+	}
+}

@@ -1,0 +1,4 @@
+package session
+
+// StatusError is statusError.
+const StatusError = statusError
