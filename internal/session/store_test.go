@@ -210,6 +210,7 @@ type failing struct{}
 func (failing) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func init() {
+	helpers["end"] = func([]string) error { return nil }
 	helpers["hold"] = func(args []string) error {
 		s := New(Options{Root: args[0], Workspace: "/home/me/project"})
 		if args[2] == "beside" {
@@ -297,9 +298,10 @@ func TestLockBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := exec.Command(os.Args[0])
-	gone.Env = append(os.Environ(), "CAPSTAN_SESSION_HELPER=nothing")
-	helpers["nothing"] = nil
-	_ = gone.Run()
+	gone.Env = append(os.Environ(), "CAPSTAN_SESSION_HELPER=end")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name, text string
 		busy       bool
