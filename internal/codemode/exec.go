@@ -197,6 +197,9 @@ func (x *Exec) notes(h *host, out *Outcome) []string {
 	if n := out.Usage.UnawaitedCount; n > 0 {
 		notes = append(notes, unawaited(h, out.Usage.Unawaited, n))
 	}
+	if n := out.Usage.UnhandledCount; n > 0 {
+		notes = append(notes, unhandled(out.Usage.Unhandled, n))
+	}
 	if x.opt.Jobs != nil {
 		if jobs := x.opt.Jobs(h.inv.Call.ID); len(jobs) > 0 {
 			notes = append(notes, "[Still running in the background: "+strings.Join(jobs, "; ")+".]")
@@ -218,4 +221,15 @@ func unawaited(h *host, calls []sandbox.Unawaited, n int) string {
 		list += ", …"
 	}
 	return fmt.Sprintf("[%d call(s) were not awaited and have been cancelled: %s. Put await in front of them, or await Promise.all([…]).]", n, list)
+}
+
+// unhandled says which failures went unseen: without it a call that was refused
+// and that nothing awaited would look like one that worked.
+func unhandled(failures []string, n int) string {
+	const most = 5
+	list := strings.Join(failures[:min(most, len(failures))], "; ")
+	if n > most {
+		list += "; …"
+	}
+	return fmt.Sprintf("[%d failure(s) that nothing handled: %s. Put await in front of what may fail, or catch it.]", n, list)
 }

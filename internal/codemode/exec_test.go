@@ -359,6 +359,15 @@ func TestUnawaited(t *testing.T) {
 	<-ended
 }
 
+// Failures that nobody awaits or catches do not go unseen.
+func TestUnhandled(t *testing.T) {
+	w := newWorld(t, echo("seen"))
+	w.want(`(async () => { null.x })(); Promise.reject('why'); await tools.seen(); text("ok")`,
+		"ok\n[2 failure(s) that nothing handled: TypeError: cannot read property 'x' of null at line 1, column 16; why. Put await in front of what may fail, or catch it.]")
+	w.want(`for (let i = 0; i < 7; i++) Promise.reject(i); text("ok")`,
+		"ok\n[7 failure(s) that nothing handled: 0; 1; 2; 3; 4; …. Put await in front of what may fail, or catch it.]")
+}
+
 // The two budgets: a program gets a nested text whole, the model gets exec's cut.
 // S0-016 S0-143 S0-144 S0-167 S0-246 S0-255
 func TestBudgets(t *testing.T) {

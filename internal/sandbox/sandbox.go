@@ -97,6 +97,14 @@ type Usage struct {
 	Unawaited      []Unawaited
 	UnawaitedCount int
 
+	// Unhandled says what the failures were that nothing had handled when the
+	// program ended: promises that were rejected without await or catch, less
+	// the failure that Run returns. It is cut at 20 of about 1 KiB each;
+	// UnhandledCount counts all. The texts are the guest's. After a failure of
+	// the engine, such as a timeout, it is empty.
+	Unhandled      []string
+	UnhandledCount int
+
 	// Missing names the hardening layers that were not in force.
 	Missing []string
 }

@@ -123,8 +123,8 @@ func TestCallsBack(t *testing.T) {
 }
 
 func TestReportBack(t *testing.T) {
-	want := Report{Kind: Memory, Printed: true, Line: 1, Column: 2, CPU: 1 << 40, Peak: 1 << 33, Unsent: 7,
-		Name: "n", Message: "m", Stack: "s", Code: "c", Tool: "t", CallID: "i", UnsentNames: []string{"a", "", "b"}}
+	want := Report{Kind: Memory, Printed: true, Line: 1, Column: 2, CPU: 1 << 40, Peak: 1 << 33, Unsent: 7, Unhandled: 8,
+		Name: "n", Message: "m", Stack: "s", Code: "c", Tool: "t", CallID: "i", UnsentNames: []string{"a", "", "b"}, Failures: []string{"f"}}
 	b := want.Append(nil)
 	got, err := ParseReport(b)
 	if d := cmp.Diff(want, got); err != nil || d != "" {
@@ -138,9 +138,11 @@ func TestReportBack(t *testing.T) {
 	if _, err := ParseReport(append(b, 0)); err == nil {
 		t.Error("bytes left over were accepted")
 	}
-	many := Report{UnsentNames: strings.Split(strings.Repeat("x", MaxUnsentNames+1), "")}
-	if _, err := ParseReport(many.Append(nil)); err == nil {
-		t.Error("too many names were accepted")
+	names := strings.Split(strings.Repeat("x", MaxNames+1), "")
+	for _, many := range []Report{{UnsentNames: names}, {Failures: names}} {
+		if _, err := ParseReport(many.Append(nil)); err == nil {
+			t.Error("too many names were accepted")
+		}
 	}
 }
 

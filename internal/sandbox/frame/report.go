@@ -68,6 +68,7 @@ type Report struct {
 	CPU          uint64 // nanoseconds used since Execute
 	Peak         uint64 // largest size of the linear memory in bytes
 	Unsent       uint32 // calls that never left the guest
+	Unhandled    uint32 // failures that nothing has handled
 	Name         string // of the exception
 	Message      string
 	Stack        string
@@ -75,10 +76,11 @@ type Report struct {
 	Tool         string
 	CallID       string
 	UnsentNames  []string // of the first calls that never left the guest
+	Failures     []string // what the first unhandled failures were
 }
 
-// MaxUnsentNames bounds Report.UnsentNames.
-const MaxUnsentNames = 20
+// MaxNames bounds Report.UnsentNames and Report.Failures.
+const MaxNames = 20
 
 func (r *Report) strings() [6]*string {
 	return [...]*string{&r.Name, &r.Message, &r.Stack, &r.Code, &r.Tool, &r.CallID}
@@ -91,7 +93,7 @@ func (r Report) Append(dst []byte) []byte {
 		printed = 1
 	}
 	dst = append(dst, r.Kind, printed)
-	for _, n := range [...]uint32{r.Line, r.Column, r.Unsent} {
+	for _, n := range [...]uint32{r.Line, r.Column, r.Unsent, r.Unhandled} {
 		dst = bin.LittleEndian.AppendUint32(dst, n)
 	}
 	for _, n := range [...]uint64{r.CPU, r.Peak} {
@@ -100,16 +102,18 @@ func (r Report) Append(dst []byte) []byte {
 	for _, s := range r.strings() {
 		dst = appendString(dst, *s)
 	}
-	dst = append(dst, byte(len(r.UnsentNames)))
-	for _, s := range r.UnsentNames {
-		dst = appendString(dst, s)
+	for _, list := range [...][]string{r.UnsentNames, r.Failures} {
+		dst = append(dst, byte(len(list)))
+		for _, s := range list {
+			dst = appendString(dst, s)
+		}
 	}
 	return dst
 }
 
 // ParseReport decodes what Append encoded and refuses anything else.
 func ParseReport(b []byte) (Report, error) {
-	const fixed = 2 + 3*4 + 2*8
+	const fixed = 2 + 4*4 + 2*8
 	short := Error("a report is cut short")
 	if len(b) < fixed {
 		return Report{}, short
@@ -121,8 +125,9 @@ func ParseReport(b []byte) (Report, error) {
 	r.Line = bin.LittleEndian.Uint32(b[2:])
 	r.Column = bin.LittleEndian.Uint32(b[6:])
 	r.Unsent = bin.LittleEndian.Uint32(b[10:])
-	r.CPU = bin.LittleEndian.Uint64(b[14:])
-	r.Peak = bin.LittleEndian.Uint64(b[22:])
+	r.Unhandled = bin.LittleEndian.Uint32(b[14:])
+	r.CPU = bin.LittleEndian.Uint64(b[18:])
+	r.Peak = bin.LittleEndian.Uint64(b[26:])
 	b = b[fixed:]
 	var ok bool
 	for _, s := range r.strings() {
@@ -130,19 +135,21 @@ func ParseReport(b []byte) (Report, error) {
 			return Report{}, short
 		}
 	}
-	if len(b) == 0 {
-		return Report{}, short
-	}
-	n := int(b[0])
-	if b = b[1:]; n > MaxUnsentNames {
-		return Report{}, Error("a report names too many calls")
-	}
-	for range n {
-		var s string
-		if s, b, ok = cutString(b); !ok {
+	for _, list := range [...]*[]string{&r.UnsentNames, &r.Failures} {
+		if len(b) == 0 {
 			return Report{}, short
 		}
-		r.UnsentNames = append(r.UnsentNames, s)
+		n := int(b[0])
+		if b = b[1:]; n > MaxNames {
+			return Report{}, Error("a report names too many calls or failures")
+		}
+		for range n {
+			var s string
+			if s, b, ok = cutString(b); !ok {
+				return Report{}, short
+			}
+			*list = append(*list, s)
+		}
 	}
 	if len(b) != 0 {
 		return Report{}, Error("a report has bytes left over")

@@ -16,7 +16,7 @@ func BenchmarkFreshRuntime(b *testing.B) {
 // the host and back.
 func BenchmarkNestedCall(b *testing.B) {
 	tr := &transcript{}
-	tr.v = restore(&imports{now: time.Now, interrupt: func() bool { return false }, call: func(argc, argv int32) int32 {
+	tr.v = restore(&imports{now: time.Now, interrupt: func() bool { return false }, rejected: func(_, _ int32, _ bool) {}, call: func(argc, argv int32) int32 {
 		v := tr.v
 		tr.calls = append(tr.calls, "")
 		v.Xqjs_free_cstring(v.Xqjs_get_string_len(v.load32(argv+8), v.Len))

@@ -26,6 +26,8 @@ type child struct {
 	describing bool          // the engine tells about an error, after the program's end
 	resume     int32         // handle of the function that resumes the program, see stalled
 
+	rejections rejections
+
 	queue       []queued // calls that wait for the end of the turn, or for room
 	made        uint32   // calls made so far, and so the last id
 	outstanding uint64   // calls with the parent
@@ -81,7 +83,7 @@ func (c *child) recover() {
 // start restores the vm, hardens the process, and says so. When a layer that is
 // required is missing, it ends there.
 func (c *child) start(start frame.Start) {
-	c.vm = restore(&imports{now: time.Now, interrupt: c.interrupt, call: c.hostCall}, reserve(linearMax))
+	c.vm = restore(&imports{now: time.Now, interrupt: c.interrupt, call: c.hostCall, rejected: c.rejected}, reserve(linearMax))
 	c.in.buf = make([]byte, inputSize)
 	c.out.buf = make([]byte, 0, outputSize)
 	var missing frame.Missing
@@ -148,6 +150,7 @@ func (c *child) run() {
 	if err != nil {
 		c.fail(err)
 	}
+	c.rejections.program = uint32(c.vm.raw(promise))
 	c.resume = c.vm.findResume(promise)
 	for {
 		c.jobs(promise)

@@ -18,6 +18,7 @@ type engine interface {
 	Xqjs_get_runtime_ptr() int32
 	Xqjs_set_interrupt_handler(on int32)
 	Xqjs_set_memory_limit(bytes int32)
+	Xqjs_set_promise_rejection_handler(on int32)
 	Xqjs_set_max_stack_size(bytes int32)
 	Xqjs_get_undefined() int32
 	Xqjs_get_exception() int32
@@ -66,6 +67,7 @@ type imports struct {
 	now       func() time.Time
 	interrupt func() bool
 	call      func(argc, argv int32) int32
+	rejected  func(promise, reason int32, handled bool) // it owns both handles
 }
 
 func (i *imports) Xhost_interrupt() int32 {
@@ -77,6 +79,10 @@ func (i *imports) Xhost_interrupt() int32 {
 
 func (i *imports) Xhost_call(_, _, _, argc, argv int32) int32 { return i.call(argc, argv) }
 
+func (i *imports) Xhost_promise_rejection(promise, reason, handled int32) {
+	i.rejected(promise, reason, handled != 0)
+}
+
 func (i *imports) Xclock_time_get(_ int32, _ int64, p int32) int32 {
 	bin.LittleEndian.PutUint64(i.mem()[uint32(p):], uint64(i.now().UnixNano()))
 	return 0
@@ -87,7 +93,6 @@ const errBadf = 8 // WASI's "bad file descriptor"
 func (*imports) Xhost_get_timezone_offset(_, _ int32) int32  { return 0 }
 func (*imports) Xhost_module_load(_, _ int32) int32          { return 0 }
 func (*imports) Xhost_module_normalize(_, _ int32) int32     { return 0 }
-func (*imports) Xhost_promise_rejection(_, _, _ int32)       {}
 func (*imports) Xfd_close(int32) int32                       { return errBadf }
 func (*imports) Xfd_fdstat_get(_, _ int32) int32             { return errBadf }
 func (*imports) Xfd_seek(_ int32, _ int64, _, _ int32) int32 { return errBadf }

@@ -55,10 +55,13 @@ func (w *wazeroEngine) Xqjs_get_context_ptr() int32        { return w.i32("qjs_g
 func (w *wazeroEngine) Xqjs_get_runtime_ptr() int32        { return w.i32("qjs_get_runtime_ptr") }
 func (w *wazeroEngine) Xqjs_set_interrupt_handler(a int32) { w.i32("qjs_set_interrupt_handler", a) }
 func (w *wazeroEngine) Xqjs_set_memory_limit(a int32)      { w.i32("qjs_set_memory_limit", a) }
-func (w *wazeroEngine) Xqjs_set_max_stack_size(a int32)    { w.i32("qjs_set_max_stack_size", a) }
-func (w *wazeroEngine) Xqjs_get_undefined() int32          { return w.i32("qjs_get_undefined") }
-func (w *wazeroEngine) Xqjs_get_exception() int32          { return w.i32("qjs_get_exception") }
-func (w *wazeroEngine) Xqjs_is_exception(a int32) int32    { return w.i32("qjs_is_exception", a) }
+func (w *wazeroEngine) Xqjs_set_promise_rejection_handler(a int32) {
+	w.i32("qjs_set_promise_rejection_handler", a)
+}
+func (w *wazeroEngine) Xqjs_set_max_stack_size(a int32) { w.i32("qjs_set_max_stack_size", a) }
+func (w *wazeroEngine) Xqjs_get_undefined() int32       { return w.i32("qjs_get_undefined") }
+func (w *wazeroEngine) Xqjs_get_exception() int32       { return w.i32("qjs_get_exception") }
+func (w *wazeroEngine) Xqjs_is_exception(a int32) int32 { return w.i32("qjs_is_exception", a) }
 func (w *wazeroEngine) Xqjs_is_uncatchable_error(a int32) int32 {
 	return w.i32("qjs_is_uncatchable_error", a)
 }
@@ -118,7 +121,7 @@ func wazeroVM(t *testing.T, cache wazero.CompilationCache, call func(v *vm, argc
 	t.Cleanup(func() { _ = rt.Close(ctx) })
 	e := &wazeroEngine{funcs: map[string]api.Function{}}
 	v := &vm{engine: e}
-	imp := &imports{mem: e.memory, now: func() time.Time { return time.Unix(0, 0) }, interrupt: func() bool { return false },
+	imp := &imports{mem: e.memory, now: func() time.Time { return time.Unix(0, 0) }, interrupt: func() bool { return false }, rejected: func(_, _ int32, _ bool) {},
 		call: func(argc, argv int32) int32 { return call(v, argc, argv) }}
 	_, err = rt.NewHostModuleBuilder("env").
 		NewFunctionBuilder().WithFunc(imp.Xhost_call).Export("host_call").

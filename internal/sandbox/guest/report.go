@@ -16,9 +16,13 @@ const (
 // finish sends the report and ends the process.
 func (c *child) finish(r frame.Report) {
 	r.Unsent = uint32(len(c.queue))
-	for _, q := range c.queue[:min(len(c.queue), frame.MaxUnsentNames)] {
+	for _, q := range c.queue[:min(len(c.queue), frame.MaxNames)] {
 		name := c.vm.memory()[uint32(q.name):]
 		r.UnsentNames = append(r.UnsentNames, string(name[:min(q.nameN, maxName)]))
+	}
+	switch r.Kind {
+	case frame.OK, frame.Exception, frame.Stalled: // the engine is sound
+		c.unhandled(&r)
 	}
 	c.out.mu.Lock()
 	c.finishLocked(r)
@@ -49,6 +53,7 @@ func (c *child) fail(err error) {
 		c.finish(frame.Report{Kind: frame.Memory, Name: "InternalError", Message: "out of memory"})
 	}
 	expired := c.expired.Load()
+	c.rejections.dropSame(c.vm, e.value)
 	r, raw := c.describe(e.value)
 	switch {
 	case expired && e.uncatchable:

@@ -27,6 +27,7 @@ func (v *vm) boot() error {
 	v.Undefined, v.Context = v.Xqjs_get_undefined(), v.Xqjs_get_context_ptr()
 	v.Zero, v.One = v.Xqjs_new_number(0), v.Xqjs_new_number(1)
 	v.Xqjs_set_interrupt_handler(1)
+	v.Xqjs_set_promise_rejection_handler(1)
 	name, err := v.put("host")
 	if err != nil {
 		return err
@@ -54,7 +55,7 @@ func (v *vm) boot() error {
 // snapshot has it.
 func freshVM(t testing.TB, call func(argc, argv int32) int32) *vm {
 	t.Helper()
-	imp := &imports{now: func() time.Time { return time.Unix(0, 0) }, interrupt: func() bool { return false }, call: call}
+	imp := &imports{now: func() time.Time { return time.Unix(0, 0) }, interrupt: func() bool { return false }, rejected: func(_, _ int32, _ bool) {}, call: call}
 	m := qjswasm.New(imp, imp)
 	e := translated{m}
 	imp.mem = e.memory

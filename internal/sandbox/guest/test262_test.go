@@ -87,7 +87,7 @@ func run262(files map[string]string, source string) string {
 	}
 	var printed []string
 	var v *vm
-	v = restore(&imports{now: time.Now, interrupt: func() bool { return false }, call: func(argc, argv int32) int32 {
+	v = restore(&imports{now: time.Now, interrupt: func() bool { return false }, rejected: func(_, _ int32, _ bool) {}, call: func(argc, argv int32) int32 {
 		if int(v.Xqjs_get_float64(v.load32(argv))) == opText {
 			printed = append(printed, v.str(v.load32(argv+4), 1000))
 		}

@@ -309,6 +309,43 @@ func TestUnawaited(t *testing.T) {
 	}
 }
 
+// A failure that nothing handled is named, however the program ended.
+func TestUnhandled(t *testing.T) {
+	r := newRunner(t, Options{})
+	const later = "\nawait tools.echo(1); await tools.echo(2)"
+	for _, c := range []struct {
+		name, source string
+		want         []string
+		count        int
+	}{
+		{"a call and a function", "tools.deny({}); (async () => { null.x })();" + later,
+			[]string{"TypeError: cannot read property 'x' of null at line 1, column 32", "ToolCallError: a rule denies this call (deny)"}, 2},
+		{"handled at once", `tools.deny({}).catch(() => {}); Promise.allSettled([tools.deny({})]); try { await tools.deny({}) } catch { }` + later, nil, 0},
+		{"handled later", `const p = Promise.reject(new Error('a')), q = tools.deny({}); await tools.echo(1); try { await p } catch { } await q.catch(() => {})`, nil, 0},
+		{"a promise of it", `const p = Promise.reject('x'); p.catch(() => {}); p.then(() => {}); p.finally(() => {})` + later, []string{"x", "x"}, 2},
+		{"the failure itself", "const e = new Error('main'); Promise.reject(e); Promise.reject(new Error('other')); await null; throw e", []string{"Error: other at line 1, column 68"}, 1},
+		{"before exit", `Promise.reject(new Error('x')); exit()`, []string{"Error: x at line 1, column 20"}, 1},
+		{"why it stalls", `await new Promise(async () => { await tools.deny({}) })`, []string{"ToolCallError: a rule denies this call (deny) at line 1, column 45"}, 1},
+		{"freed", `for (let i = 0; i < 3; i++) Promise.reject(i)`, []string{"0", "1", "2"}, 3},
+		{"freed, and its place handled", `Promise.reject(1); let p = Promise.reject(2); p.catch(() => {})` + later, []string{"1"}, 1},
+		{"many", `const all = []; for (let i = 0; i < 1000; i++) all.push(Promise.reject(i)); for (let i = 1; i < 1000; i++) all[i].catch(() => {})`, []string{"0"}, 1},
+		{"what it says is the guest's", `Promise.reject({toJSON() { text('reached'); return 1 }}); Promise.reject(new Error('long'.repeat(1000)))`,
+			[]string{"something that cannot be shown", "Error: " + strings.Repeat("long", 254) + "l"}, 2},
+		{"calls over the limit", `for (let i = 0; i < 20; i++) tools.hang(i)`, []string{"ToolCallError: the program has made more nested calls than the limit allows; do more in each call (hang) at line 1, column 41"}, 1},
+	} {
+		h := newHost()
+		u, _ := run(t, r, h, c.source, sandbox.Limits{Calls: 10})
+		if d := cmp.Diff(c.want, u.Unhandled); d != "" || u.UnhandledCount != c.count || len(h.out) > 0 {
+			t.Errorf("%s: %d unhandled, printed %q (-want +got):\n%s", c.name, u.UnhandledCount, h.out, d)
+		}
+	}
+	// A long list is cut, the count is not; a flood of them costs little.
+	u, err := run(t, r, newHost(), `const keep = []; for (let i = 0; i < 10000; i++) { Promise.reject(i); keep.push(Promise.reject(i)) }`, sandbox.Limits{})
+	if err != nil || len(u.Unhandled) != 20 || u.UnhandledCount != 20_000 {
+		t.Errorf("%v: %d of %d unhandled failures are named, want 20 of 20000", err, len(u.Unhandled), u.UnhandledCount)
+	}
+}
+
 // More calls than may be with the parent wait in the guest, in order; the call
 // beyond the limit rejects. A million calls that nobody awaits neither
 // exhaust nor lock anything.

@@ -262,6 +262,10 @@ func (s *session) onDone(f frame.Frame, in *bufio.Reader) (frame.Report, error) 
 	}
 	s.seal()
 	s.unawaited(r)
+	s.usage.UnhandledCount = int(r.Unhandled)
+	for _, f := range r.Failures {
+		s.usage.Unhandled = append(s.usage.Unhandled, validUTF8(f))
+	}
 	s.silence.Reset(s.limits.Teardown)
 	if _, err := in.ReadByte(); err == nil {
 		return r, frame.Error("the child went on after its end")
