@@ -123,8 +123,13 @@ func (pl *place) sensitive(path string) string {
 // and for the tools that open files.
 const maxLinks = 40
 
+// maxSteps is how many names one path may have, those of its links' targets
+// included. Links that repeat a/../ a thousand times each would make every
+// rule through them take a second.
+const maxSteps = 1000
+
 // errLinks says that a path cannot be followed to its end.
-var errLinks = fmt.Errorf("more than %d symbolic links, maybe in a circle", maxLinks)
+var errLinks = fmt.Errorf("it leads through more than %d symbolic links or %d names, maybe in a circle", maxLinks, maxSteps)
 
 // resolve follows every symbolic link of an absolute path, one component after
 // the other as the kernel does, so that `link/..` is the parent of the link's
@@ -142,7 +147,10 @@ func follow(path string) (at, left string, err error) {
 	vol := filepath.VolumeName(path)
 	at = vol + string(filepath.Separator)
 	rest := splitPath(path[len(vol):])
-	for links := 0; len(rest) > 0; rest = rest[1:] {
+	for links, steps := 0, 1; len(rest) > 0; rest, steps = rest[1:], steps+1 {
+		if steps > maxSteps {
+			return at, filepath.Join(rest...), &fs.PathError{Op: "resolve", Path: path, Err: errLinks}
+		}
 		switch rest[0] {
 		case ".":
 			continue
