@@ -220,14 +220,16 @@ func (cp *commandPattern) matches(a *act, strict bool) bool {
 	if len(a.words) == 0 {
 		return false
 	}
-	whole := line(a.words)
 	if !strict {
-		return !a.prefixed && !strings.Contains(a.words[0].s, dynamic) && cp.re.MatchString(whole)
-	}
-	if cp.re.MatchString(whole) {
-		return true
+		return !a.prefixed && !strings.Contains(a.words[0].s, dynamic) && cp.re.MatchString(line(a.words))
 	}
 	for i := range behind(a.words) {
+		if len(cp.words) > 0 && cp.words[0] != filepath.Base(a.words[i].s) {
+			continue // most rules are about other commands
+		}
+		if i == 0 && cp.re.MatchString(line(a.words)) {
+			return true
+		}
 		rest := slices.Clone(a.words[i:])
 		rest[0].s = filepath.Base(rest[0].s)
 		if cp.re.MatchString(line(rest)) {
