@@ -93,7 +93,7 @@ func (x *Exec) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, erro
 		fault = &sandbox.Error{Kind: sandbox.KindStartup, Name: "Error", Message: err.Error()}
 	}
 	out.Err = fault
-	out.Denied = fault != nil && h.unasked(fault.CallID)
+	out.Denied = fault != nil && h.unasked(fault.CallID) || h.lostDenial(out.Usage.Unhandled)
 	return x.result(h, out), nil
 }
 

@@ -272,6 +272,26 @@ func TestDenial(t *testing.T) {
 	}
 }
 
+// A denial in a function that nobody awaits was not caught either.
+func TestLostDenial(t *testing.T) {
+	w := newWorld(t, echo("get"))
+	w.opt.Policy = policyFunc(func(r *sched.Request) sched.Verdict {
+		if r.Call.Name == "get" {
+			return sched.Verdict{Decision: sched.Ask, Reason: "it asks"}
+		}
+		return sched.Verdict{Decision: sched.Allow}
+	})
+	for source, want := range map[string]bool{
+		`(async () => { await tools.get() })(); try { await tools.get() } catch {}`: true,
+		`try { await tools.get() } catch {}; Promise.reject(new Error("other"))`:    false,
+	} {
+		r := w.run(t.Context(), source)
+		if o := r.Display.(*codemode.Outcome); o.Denied != want || o.Usage.UnhandledCount != 1 {
+			t.Errorf("%s: denied %v, %d unhandled: %s", source, o.Denied, o.Usage.UnhandledCount, r.Text())
+		}
+	}
+}
+
 // Calls that are submitted together run together; those that are awaited one by
 // one run one by one.
 // S0-015 S0-169 S0-171 S0-172 S0-175 S0-194 S0-237 S0-238

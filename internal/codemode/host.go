@@ -84,6 +84,15 @@ func (h *host) unasked(callID string) bool {
 	return callID != "" && h.nobody[callID]
 }
 
+// lostDenial says whether a denial that nobody could be asked about is among
+// the failures that nothing handled: it was not caught either. Their texts are
+// the program's own, so they count only when there was such a denial.
+func (h *host) lostDenial(unhandled []string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.nobody) > 0 && slices.ContainsFunc(unhandled, func(s string) bool { return strings.Contains(s, "nobody can be asked") })
+}
+
 // changed lists the calls that may have changed something.
 func (h *host) changed() string {
 	h.mu.Lock()
