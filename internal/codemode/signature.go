@@ -46,15 +46,6 @@ func signature(jsName, description string, input, output json.RawMessage) string
 	return b.String()
 }
 
-// typeScript returns the type that a schema describes. Recursive types in it
-// go by a name; the declarations of these names are returned beside it, in the
-// form `Name extends Type`.
-func typeScript(schema json.RawMessage) (text string, names []string) {
-	w := newTypeWriter()
-	text = w.resolve(w.document(schema).commented())
-	return text, w.declared
-}
-
 // arguments writes the parameter list for an input schema.
 func (w *typeWriter) arguments(input json.RawMessage) string {
 	if len(input) == 0 {

@@ -9,7 +9,7 @@ import (
 // object writes an object type: required properties first, then the optional
 // ones, then what other names may hold.
 func (w *typeWriter) object(v *jsonValue) tsType {
-	required := requiredOf(v)
+	required, demanded := requiredOf(v)
 	var first, rest []string
 	properties := v.get("properties", '{')
 	if properties != nil {
@@ -18,8 +18,12 @@ func (w *typeWriter) object(v *jsonValue) tsType {
 				rest = append(rest, "/* "+strconv.Itoa(len(properties.names)-i)+" more: see the schema */")
 				break
 			}
-			line := w.property(name, properties.members[name], slices.Contains(required, name))
-			if slices.Contains(required, name) {
+			if len(name) > maxNameBytes {
+				rest = append(rest, nameTooLong)
+				continue
+			}
+			line := w.property(name, properties.members[name], demanded[name])
+			if demanded[name] {
 				first = append(first, line)
 			} else {
 				rest = append(rest, line)
@@ -27,10 +31,20 @@ func (w *typeWriter) object(v *jsonValue) tsType {
 		}
 	}
 	for _, name := range required { // demanded, but nowhere described
-		if (properties == nil || properties.members[name] == nil) && w.bytes <= maxTypeBytes {
-			w.bytes += len(name)
-			first = append(first, propertyName(name)+": unknown")
+		if properties != nil && properties.members[name] != nil {
+			continue
 		}
+		if w.bytes > maxTypeBytes {
+			rest = append(rest, "/* more is required: see the schema */")
+			break
+		}
+		if len(name) > maxNameBytes {
+			rest = append(rest, nameTooLong)
+			continue
+		}
+		line := propertyName(name) + ": unknown"
+		w.bytes += len(line)
+		first = append(first, line)
 	}
 	lines := append(first, rest...)
 	index, key := w.index(v)
@@ -54,16 +68,19 @@ func oneNote(s string) []string {
 	return []string{s}
 }
 
-func requiredOf(v *jsonValue) []string {
-	var names []string
+// requiredOf is the names that a schema requires, each once, in its order and
+// as a set.
+func requiredOf(v *jsonValue) (names []string, set map[string]bool) {
+	set = map[string]bool{}
 	if list := v.get("required", '['); list != nil {
 		for _, item := range list.items {
-			if item.kind == '"' && !slices.Contains(names, item.text) {
+			if item.kind == '"' && !set[item.text] {
+				set[item.text] = true
 				names = append(names, item.text)
 			}
 		}
 	}
-	return names
+	return names, set
 }
 
 // closedObject reports whether no property beyond the named ones is allowed.
@@ -105,8 +122,13 @@ func (w *typeWriter) index(v *jsonValue) (t tsType, key string) {
 	if patterns := v.get("patternProperties", '{'); patterns != nil {
 		for _, pattern := range patterns.names {
 			if p := patterns.members[pattern]; p.kind == '{' || p.truth {
+				if w.bytes > maxTypeBytes {
+					keys = append(keys, "…")
+					break
+				}
 				types = append(types, w.schema(p))
 				keys = append(keys, "/"+docLine(pattern, 120)+"/")
+				w.bytes += len(keys[len(keys)-1])
 			}
 		}
 	}
@@ -168,6 +190,9 @@ func (w *typeWriter) tuple(v *jsonValue, prefix []*jsonValue, rest *jsonValue) t
 			text += " /* " + t.note + " */"
 		}
 		parts = append(parts, text)
+		if w.bytes += len(text); w.bytes > maxTypeBytes && i+1 < len(prefix) {
+			return tsType{text: "[" + strings.Join(parts, ", ") + ", ...unknown[] /* more: see the schema */]"}
+		}
 	}
 	open := rest == nil || rest.kind != 't' || rest.truth
 	if open && countKeyword(v, "maxItems", len(prefix)+1) > len(prefix) {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
 	"github.com/google/go-cmp/cmp"
@@ -109,6 +110,15 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
+// typeScript returns the type that a schema describes. Recursive types in it
+// go by a name; the declarations of these names are returned beside it, in the
+// form `Name extends Type`.
+func typeScript(schema json.RawMessage) (text string, names []string) {
+	w := newTypeWriter()
+	text = w.resolve(w.document(schema).commented())
+	return text, w.declared
+}
+
 func TestTypeScriptAlone(t *testing.T) {
 	text, names := typeScript(json.RawMessage(`{"type":"object","properties":{"kids":{"type":"array","items":{"$ref":"#"}}},"title":"Node"}`))
 	if diff := cmp.Diff([]any{"Node", []string{"Node extends {kids?: Node[]}"}}, []any{text, names}); diff != "" {
@@ -131,14 +141,27 @@ func TestSignatureIsBounded(t *testing.T) {
 	wide.WriteString(`}}`)
 	many := strings.TrimSuffix(strings.Repeat(`"one of very many values",`, 100_000), ",")
 	tests := map[string]string{
-		"doubling": doubling.String(),
-		"wide":     wide.String(),
-		"deep":     strings.Repeat(`{"type":"array","items":`, 200) + `{}` + strings.Repeat("}", 200),
-		"too deep": strings.Repeat(`{"items":`, 5000) + `{}` + strings.Repeat("}", 5000),
-		"values":   `{"properties":{"e":{"enum":[` + many + `]}}}`,
-		"text":     `{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("long ", 1_000_000) + `"}}}`,
+		"doubling":          doubling.String(),
+		"wide":              wide.String(),
+		"deep":              strings.Repeat(`{"type":"array","items":`, 200) + `{}` + strings.Repeat("}", 200),
+		"too deep":          strings.Repeat(`{"items":`, 5000) + `{}` + strings.Repeat("}", 5000),
+		"values":            `{"properties":{"e":{"enum":[` + many + `]}}}`,
+		"required":          `{"type":"object","required":[` + numbered(40_000, `"r%d"`) + `]}`,
+		"needs":             `{"type":"object","anyOf":[` + numbered(40_000, `{"required":["r%d"]}`) + `]}`,
+		"needs all":         `{"type":"object","allOf":[` + numbered(40_000, `{"required":["r%d"]}`) + `]}`,
+		"one need":          `{"type":"object","anyOf":[{"required":[` + numbered(40_000, `"r%d"`) + `]}]}`,
+		"dependent":         `{"type":"object","dependentRequired":{"a":[` + numbered(40_000, `"r%d"`) + `]}}`,
+		"short values":      `{"enum":[` + numbered(60_000, `%d`) + `]}`,
+		"patterns":          `{"type":"object","patternProperties":{` + numbered(40_000, `"^p%d":{}`) + `}}`,
+		"tuple":             `{"type":"array","prefixItems":[` + numbered(40_000, `{"title":"%d"}`) + `]}`,
+		"forms":             `{"anyOf":[` + numbered(40_000, `{"type":"object","properties":{"p%d":{}}}`) + `]}`,
+		"literal":           `{"const":[` + numbered(100_000, `%d`) + `]}`,
+		"literal in values": `{"enum":[[` + numbered(100_000, `%d`) + `]]}`,
+		"name":              `{"type":"object","properties":{"` + strings.Repeat("n", 1_000_000) + `":{}},"required":["` + strings.Repeat("m", 1_000_000) + `"]}`,
+		"text":              `{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("long ", 1_000_000) + `"}}}`,
 	}
 	for name, schema := range tests {
+		start := time.Now()
 		sig := signature("f", strings.Repeat("words ", 100_000), json.RawMessage(schema), nil)
 		if len(sig) > 3*maxTypeBytes+maxToolDoc {
 			t.Errorf("%s: %d bytes", name, len(sig))
@@ -146,8 +169,20 @@ func TestSignatureIsBounded(t *testing.T) {
 		if err := parseTypeScript(sig); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		t.Logf("%s: %d bytes", name, len(sig))
+		t.Logf("%s: %d bytes in %v", name, len(sig), time.Since(start))
 	}
+}
+
+// numbered is format with the numbers below n, with commas between.
+func numbered(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
 }
 
 // signatureData returns a path in the data that CI has beside the repository, and

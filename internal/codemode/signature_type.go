@@ -13,10 +13,16 @@ const (
 	// told by its kind alone. The largest real schema takes a third of this.
 	maxTypeNodes = 6000
 	maxTypeBytes = 96 << 10
+	// maxNameBytes and maxLiteralBytes bound one name of a property and one
+	// literal; a longer one is not shown.
+	maxNameBytes    = 1 << 10
+	maxLiteralBytes = 8 << 10
 	// maxOneLine is the length up to which an object without comments stays on
 	// one line.
 	maxOneLine = 80
 )
+
+const nameTooLong = "/* a name too long to show: see the schema */"
 
 // tsType is a type, and what else there is to say of it.
 type tsType struct {
@@ -190,7 +196,7 @@ func (w *typeWriter) parts(v *jsonValue) (parts []tsType, needs []string) {
 	bare := false
 	switch {
 	case v.has("const"):
-		parts = append(parts, tsType{text: literalType(v.members["const"], 0)})
+		parts = append(parts, tsType{text: w.literal(v.members["const"])})
 	case v.get("enum", '[') != nil:
 		parts = append(parts, w.enum(v.get("enum", '[').items))
 	default:
@@ -214,7 +220,10 @@ func (w *typeWriter) parts(v *jsonValue) (parts []tsType, needs []string) {
 	if list := v.get("allOf", '['); list != nil {
 		for _, sub := range list.items {
 			if names := onlyRequired(sub); names != "" {
-				needs = append(needs, "needs "+names)
+				if w.bytes <= maxTypeBytes {
+					w.bytes += len(names) + len("needs , ")
+					needs = append(needs, "needs "+names)
+				}
 				continue
 			}
 			parts = append(parts, w.schema(sub))
@@ -306,8 +315,7 @@ func impliedTypes(v *jsonValue) []string {
 func (w *typeWriter) enum(values []*jsonValue) tsType {
 	var union []tsType
 	for _, v := range values {
-		text := literalType(v, 0)
-		w.bytes += len(text)
+		text := w.literal(v)
 		union = append(union, tsType{text: text})
 		if w.bytes > maxTypeBytes {
 			union = append(union, tsType{text: "unknown /* more values: see the schema */"})
@@ -318,6 +326,16 @@ func (w *typeWriter) enum(values []*jsonValue) tsType {
 		return tsType{text: "never"}
 	}
 	return uniteTypes(union)
+}
+
+// literal is literalType for a value of any length.
+func (w *typeWriter) literal(v *jsonValue) string {
+	text := literalType(v, 0)
+	if len(text) > maxLiteralBytes {
+		text = "unknown /* a value too long to show: see the schema */"
+	}
+	w.bytes += len(text)
+	return text
 }
 
 // literalType writes the type that has v as its only value.

@@ -11,7 +11,10 @@ func (w *typeWriter) forms(parent *jsonValue, list []*jsonValue) (union tsType, 
 	var types []tsType
 	for _, form := range list {
 		if names := onlyRequired(form); names != "" {
-			required = append(required, names)
+			if w.bytes <= maxTypeBytes {
+				w.bytes += len(names)
+				required = append(required, names)
+			}
 			continue
 		}
 		form = inheritType(form, parent)
@@ -28,6 +31,9 @@ func (w *typeWriter) forms(parent *jsonValue, list []*jsonValue) (union tsType, 
 	return uniteTypes(types), required
 }
 
+// maxNeedBytes bounds the names of one need.
+const maxNeedBytes = 1 << 10
+
 // onlyRequired is the names that a schema requires, when it says nothing else.
 func onlyRequired(v *jsonValue) string {
 	list := v.get("required", '[')
@@ -40,8 +46,14 @@ func onlyRequired(v *jsonValue) string {
 		}
 	}
 	var names []string
+	size := 0
 	for _, item := range list.items {
+		if size > maxNeedBytes {
+			names = append(names, "…")
+			break
+		}
 		names = append(names, docLine(item.text, 80))
+		size += len(names[len(names)-1])
 	}
 	return strings.Join(names, " & ")
 }
@@ -76,6 +88,7 @@ func uniteTypes(types []tsType) tsType {
 	var texts []string
 	note := ""
 	null := false
+	seen := map[string]bool{}
 	for _, t := range types {
 		if note == "" {
 			note = t.note
@@ -83,7 +96,8 @@ func uniteTypes(types []tsType) tsType {
 		switch {
 		case t.text == "null":
 			null = true
-		case !slices.Contains(texts, t.text):
+		case !seen[t.text]:
+			seen[t.text] = true
 			texts = append(texts, t.text)
 		}
 	}
