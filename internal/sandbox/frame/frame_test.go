@@ -70,7 +70,7 @@ func TestBounds(t *testing.T) {
 		if c.child {
 			check = b.FromChild
 		}
-		if got := check(c.h); got != c.want {
+		if got := check(c.h); !errors.Is(got, c.want) {
 			t.Errorf("%+v: %v, want %v", c.h, got, c.want)
 		}
 	}

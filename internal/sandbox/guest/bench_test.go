@@ -23,7 +23,7 @@ func BenchmarkNestedCall(b *testing.B) {
 		return v.Xqjs_new_number(float64(len(tr.calls)))
 	}}, make([]byte, 0, 8<<20))
 	v := tr.v
-	if _, err := v.eval("(async()=>{for(let i=0;;i++) await tools.x({i})})()", fileName, evalGlobal, 1); err != nil {
+	if _, err := v.eval("(async()=>{for(let i=0;;i++) await tools.x({i})})()", fileName, 1); err != nil {
 		b.Fatal(shown(v, err))
 	}
 	c := &child{vm: v}

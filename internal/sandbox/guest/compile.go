@@ -74,7 +74,7 @@ func (c *child) compileAs(open, end string, flags, line int32) (int32, error) {
 // syntaxError reports that the source does not compile. An error that lies in
 // the text of a wrapper is looked for again in the source alone.
 func (c *child) syntaxError(err error) {
-	e, ok := err.(*exception)
+	e, ok := err.(*exception) //nolint:errorlint // never wrapped, and package errors is not the child's
 	if !ok || e.uncatchable {
 		c.fail(err)
 	}
@@ -82,7 +82,7 @@ func (c *child) syntaxError(err error) {
 	r, _ := c.describe(e.value)
 	if r.Line > lines {
 		if _, err := c.compileAs("", "", evalCompileOnly|evalAsync, 1); err != nil {
-			if bare, ok := err.(*exception); ok && !bare.uncatchable {
+			if bare, ok := err.(*exception); ok && !bare.uncatchable { //nolint:errorlint // never wrapped, and package errors is not the child's
 				r, _ = c.describe(bare.value)
 			}
 		}

@@ -78,7 +78,7 @@ func rlimits() syscall.Errno {
 		{syscall.RLIMIT_DATA, maxData}, {syscall.RLIMIT_NOFILE, maxFiles},
 	} {
 		if err := syscall.Setrlimit(l.which, &syscall.Rlimit{Cur: l.max, Max: l.max}); err != nil {
-			errno, _ := err.(syscall.Errno)
+			errno, _ := err.(syscall.Errno) //nolint:errorlint // never wrapped, and package errors is not the child's
 			return errno
 		}
 	}

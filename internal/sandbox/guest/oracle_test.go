@@ -191,7 +191,7 @@ func (tr *transcript) run(source string) {
 	v.Xqjs_set_memory_limit(64 << 20)
 	v.Xqjs_set_max_stack_size(512 << 10)
 	tr.lines, tr.calls = nil, nil
-	promise, err := v.eval(arrowOpen+begin+source+arrowClose[:len(arrowClose)-1]+")()", fileName, evalGlobal, wrapperLine)
+	promise, err := v.eval(arrowOpen+begin+source+arrowClose[:len(arrowClose)-1]+")()", fileName, wrapperLine)
 	for answered := 0; err == nil; {
 		for v.Xqjs_is_job_pending() != 0 {
 			if v.Xqjs_execute_pending_job() < 0 {

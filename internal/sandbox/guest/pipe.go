@@ -60,16 +60,6 @@ func (in *input) body(dst []byte) {
 	}
 }
 
-// skip drops the next n bytes.
-func (in *input) skip(n uint64) {
-	for n > 0 {
-		in.fill(1)
-		k := min(n, uint64(in.wr-in.rd))
-		in.rd += int(k)
-		n -= k
-	}
-}
-
 // readFull reads at least n bytes into b, from the parent, and tells how many.
 func readFull(b []byte, n int) int {
 	got := 0

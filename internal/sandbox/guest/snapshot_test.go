@@ -34,7 +34,7 @@ func (v *vm) boot() error {
 	}
 	host := v.Xqjs_new_host_function(name, 4, 4)
 	v.Xwasm_free(name)
-	prelude, err := v.eval(preludeSource, "capstan", evalGlobal, 1)
+	prelude, err := v.eval(preludeSource, "capstan", 1)
 	if err != nil {
 		return err
 	}
@@ -49,6 +49,16 @@ func (v *vm) boot() error {
 	v.Xqjs_free_value(prelude)
 	v.Xqjs_free_value(host)
 	return nil
+}
+
+// eval evaluates src. line is the number of its first line.
+func (v *vm) eval(src, file string, line int32) (int32, error) {
+	p, err := v.put(src)
+	if err != nil {
+		return 0, err
+	}
+	defer v.Xwasm_free(p)
+	return v.evalAt(p, int32(len(src)), file, 0, line)
 }
 
 // freshVM boots a vm in this process, with a clock that stands still, as the
@@ -79,7 +89,7 @@ func shown(v *vm, err error) string {
 func findRandom(t *testing.T, v *vm) int32 {
 	t.Helper()
 	before := bytes.Clone(v.memory())
-	h, err := v.eval("Math.random()", "find", evalGlobal, 1)
+	h, err := v.eval("Math.random()", "find", 1)
 	if err != nil {
 		t.Fatal(shown(v, err))
 	}

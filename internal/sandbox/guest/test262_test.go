@@ -101,13 +101,13 @@ func run262(files map[string]string, source string) string {
 			all += files["harness/"+name] + "\n"
 		}
 	}
-	if _, err := v.eval(all, "harness.js", evalGlobal, 1); err != nil {
+	if _, err := v.eval(all, "harness.js", 1); err != nil {
 		return "harness: " + shown(v, err)
 	}
 	if slices.Contains(flags, "onlyStrict") {
 		source = "'use strict';\n" + source
 	}
-	_, err := v.eval(source, "test.js", evalGlobal, 1)
+	_, err := v.eval(source, "test.js", 1)
 	for err == nil && v.Xqjs_is_job_pending() != 0 {
 		if v.Xqjs_execute_pending_job() < 0 {
 			err = v.pendingException()

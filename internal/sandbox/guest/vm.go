@@ -17,13 +17,9 @@ const fileName = "exec.js"
 
 // Flags of an evaluation, from quickjs.h.
 const (
-	evalGlobal      = 0
 	evalCompileOnly = 1 << 5
 	evalAsync       = 1 << 7
 )
-
-// tagException is the JSValue that stands for "an exception is pending".
-const tagException = 6
 
 // classError is the class id of error objects.
 const classError = 3
@@ -133,16 +129,8 @@ func (v *vm) pendingException() error {
 	return &exception{value: e, uncatchable: v.Xqjs_is_uncatchable_error(e) != 0}
 }
 
-// eval evaluates or compiles src. line is the number of its first line.
-func (v *vm) eval(src, file string, flags, line int32) (int32, error) {
-	p, err := v.put(src)
-	if err != nil {
-		return 0, err
-	}
-	defer v.Xwasm_free(p)
-	return v.evalAt(p, int32(len(src)), file, flags, line)
-}
-
+// evalAt evaluates or compiles the n bytes at p. line is the number of its first
+// line.
 func (v *vm) evalAt(p, n int32, file string, flags, line int32) (int32, error) {
 	f, err := v.put(file)
 	if err != nil {
