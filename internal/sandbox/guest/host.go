@@ -187,7 +187,7 @@ func (c *child) hostString(p int32, n int) int32 {
 
 // rethrow throws the exception that a helper took, in the guest.
 func (c *child) rethrow(err error) int32 {
-	e, ok := err.(*exception)
+	e, ok := err.(*exception) //nolint:errorlint // never wrapped, and package errors is not the child's
 	if !ok {
 		panic(err)
 	}

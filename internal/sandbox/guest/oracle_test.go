@@ -236,7 +236,7 @@ func (tr *transcript) answer(id int, value, text string) error {
 }
 
 func (tr *transcript) fail(err error) {
-	e, ok := err.(*exception)
+	e, ok := err.(*exception) //nolint:errorlint // never wrapped, and package errors is not the child's
 	if !ok {
 		tr.lines = append(tr.lines, "failed: "+err.Error())
 		return

@@ -48,7 +48,7 @@ func (c *child) fail(err error) {
 	if c.exited {
 		c.finish(frame.Report{})
 	}
-	e, ok := err.(*exception)
+	e, ok := err.(*exception) //nolint:errorlint // never wrapped, and package errors is not the child's
 	if !ok {
 		c.finish(frame.Report{Kind: frame.Memory, Name: "InternalError", Message: "out of memory"})
 	}

@@ -78,7 +78,7 @@ func freshVM(t testing.TB, call func(argc, argv int32) int32) *vm {
 
 // shown is the text of an error of v.
 func shown(v *vm, err error) string {
-	if x, ok := err.(*exception); ok {
+	if x, ok := err.(*exception); ok { //nolint:errorlint // never wrapped, and package errors is not the child's
 		return v.str(x.value, 1000)
 	}
 	return err.Error()
