@@ -106,7 +106,7 @@ func slurp(ctx context.Context, h *handle, limit int64) ([]byte, error) {
 		switch {
 		case int64(len(buf)) > limit:
 			return nil, errTooBig
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return buf, nil
 		case err != nil:
 			return nil, err

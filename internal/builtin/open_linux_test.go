@@ -26,7 +26,7 @@ func TestReadDoesNotWait(t *testing.T) {
 	if err := unix.Close(fds[1]); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := r.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+	if n, err := r.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
 		t.Errorf("at the end: %d, %v", n, err)
 	}
 }

@@ -167,7 +167,7 @@ func (t *readFile) huge(ctx context.Context, h *handle, path string, r *reading)
 		}
 		c.add(buf[:n])
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			t.seen.set(path, c.sum.Sum64())
 			return c.answer(r, c.total())
 		case err != nil:

@@ -123,7 +123,7 @@ func (r *reading) whole(data []byte) tool.Result {
 	}
 	total := countLines(s)
 	first, ok := skipLines(s, int(r.in.Offset))
-	if !ok && !(r.in.Offset == 0 && total == 0) {
+	if !ok && (r.in.Offset != 0 || total != 0) {
 		return tool.Fail(tool.CodeFailed, "reading %s: offset %d is past its end: it has %s (offset counts from 0)", r.path, r.in.Offset, count(total, "line"))
 	}
 	return r.text(first, total, enc)

@@ -111,7 +111,7 @@ func (s *search) file(ctx context.Context, r *searched, buf []byte) []byte {
 			s.odd(ctx, r, h, buf[:held])
 			return buf
 		}
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			r.err = err
 			return buf
 		}
@@ -119,12 +119,12 @@ func (s *search) file(ctx context.Context, r *searched, buf []byte) []byte {
 			held = copy(buf, buf[len(utf8Mark.mark):held])
 		}
 		end := bytes.LastIndexByte(buf[:held], '\n') + 1
-		if err == io.EOF || end == 0 && held >= maxLine {
+		if errors.Is(err, io.EOF) || end == 0 && held >= maxLine {
 			end = held
 		}
 		line += s.scan(ctx, r, buf[:end], line)
 		held = copy(buf, buf[end:held])
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return buf
 		}
 		if held == len(buf) {

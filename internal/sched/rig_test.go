@@ -119,7 +119,7 @@ type rig struct {
 	sawNested []string // by oneNested
 }
 
-func newRig(t *testing.T, m tool.Mode, tools ...tool.Tool) *rig {
+func newRig(t *testing.T, m tool.Mode) *rig {
 	t.Helper()
 	r := &rig{log: &log{t: t}, t: t, reg: &tool.Registry{}, mode: m, rule: sched.Verdict{Decision: sched.Allow}}
 	r.opt = sched.Options{
@@ -132,9 +132,6 @@ func newRig(t *testing.T, m tool.Mode, tools ...tool.Tool) *rig {
 			return r.guard
 		}},
 		Observe: r.observed,
-	}
-	if err := r.reg.Add(tools...); err != nil {
-		t.Fatal(err)
 	}
 	return r
 }
@@ -319,8 +316,8 @@ func (h hookStage) Before(ctx context.Context, q *sched.Request) (sched.HookVerd
 
 func (h hookStage) After(ctx context.Context, q *sched.Request, r *tool.Result) error {
 	h.saw("after", q.Call)
-	if h.rig.after != nil && q.Call.Name != h.exempt {
-		return h.rig.after(ctx, q, r)
+	if h.after != nil && q.Call.Name != h.exempt {
+		return h.after(ctx, q, r)
 	}
 	return nil
 }

@@ -21,8 +21,10 @@ import (
 // ErrKeeper when the command ran and its keeper did not see its end; the Result
 // is then what is known. (S0-145, S0-148)
 func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return Result{ExitCode: -1, Cancelled: true}, nil
+	default:
 	}
 	x, err := r.launch(c)
 	if err != nil {

@@ -98,11 +98,11 @@ func (k *keeperClient) handshake(req keeper.Request) error {
 	k.control.SetWriteDeadline(deadline)
 	k.status.SetReadDeadline(deadline)
 	if _, err := k.control.Write(req.Append(nil)); err != nil {
-		return fmt.Errorf("%w: sending it the command: %v", ErrKeeper, err)
+		return fmt.Errorf("%w: sending it the command: %w", ErrKeeper, err)
 	}
 	rep, err := k.read()
 	if err != nil {
-		return fmt.Errorf("%w before the command ran: %v", ErrKeeper, err)
+		return fmt.Errorf("%w before the command ran: %w", ErrKeeper, err)
 	}
 	switch rep.Kind {
 	case keeper.Started:
