@@ -101,7 +101,7 @@ func keeper(ctx context.Context, s *Session) Check {
 
 func stateDirectory(s *Session) Check {
 	c := Check{Name: "state directory", Detail: s.spill.root}
-	err := os.MkdirAll(s.spill.root, 0o700)
+	err := s.spill.prepare()
 	if err == nil {
 		probe := filepath.Join(s.spill.root, ".doctor")
 		if err = os.WriteFile(probe, nil, 0o600); err == nil {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -66,9 +67,9 @@ func (s *spill) stream(string) (io.WriteCloser, string, error) {
 
 func (s *spill) path(ext string) (string, error) {
 	s.once.Do(func() {
-		s.expire()
-		if s.err = os.MkdirAll(s.root, 0o700); s.err == nil {
-			s.err = errors.Join(ownOnly(s.root), os.Mkdir(s.dir, 0o700)) // not one that somebody else made
+		if s.err = s.prepare(); s.err == nil {
+			s.expire()
+			s.err = os.Mkdir(s.dir, 0o700) // not one that somebody else made
 		}
 	})
 	if s.err != nil {
@@ -80,15 +81,43 @@ func (s *spill) path(ext string) (string, error) {
 	return filepath.Join(s.dir, fmt.Sprintf("%d.%s", s.n, ext)), nil
 }
 
-// ownOnly refuses a directory that others can write to, as one among the
-// temporary files could be.
-func ownOnly(dir string) error {
-	info, err := os.Stat(dir)
-	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
-		err = fmt.Errorf("%s can be written by others, so nothing is kept there: chmod 700 it, or remove it", dir)
+// prepare makes the directory of all sessions and sees that it is the user's
+// alone: it may lie among the temporary files, where anybody can make one of its
+// name first.
+func (s *spill) prepare() error {
+	parent := filepath.Dir(s.root)
+	if err := os.MkdirAll(filepath.Dir(parent), 0o700); err != nil {
+		return err
 	}
-	return err
+	for _, dir := range []string{parent, s.root} {
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := ownOnly(dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// ownOnly refuses a directory, or a link to one, that is not the user's or that
+// others can write to.
+func ownOnly(dir string) error {
+	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
+		info, err := look(dir)
+		if err != nil {
+			return err
+		}
+		loose := info.Mode()&fs.ModeSymlink == 0 && runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0
+		if loose || !ours(info) {
+			return fmt.Errorf("%s belongs to somebody else or can be written by others, so nothing is kept there: remove it, or chmod 700 it", dir)
+		}
+	}
+	return nil
+}
+
+// session is the form of the names that newSpill makes.
+var session = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{8}T\d{6}-[a-z2-7]{10}$`) })
 
 // expire removes the directories of sessions that ended long ago.
 func (s *spill) expire() {
@@ -98,7 +127,7 @@ func (s *spill) expire() {
 	}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err == nil && e.IsDir() && e.Type()&fs.ModeSymlink == 0 && s.now().Sub(info.ModTime()) > keepSpilled {
+		if err == nil && e.IsDir() && session().MatchString(e.Name()) && s.now().Sub(info.ModTime()) > keepSpilled {
 			os.RemoveAll(filepath.Join(s.root, e.Name()))
 		}
 	}

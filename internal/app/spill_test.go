@@ -16,8 +16,9 @@ func TestSpill(t *testing.T) {
 	if _, err := os.Stat(root); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal("something was made before there was a text")
 	}
-	old, fresh := filepath.Join(root, "20260101T000000-old"), filepath.Join(root, "20260119T000000-fresh")
-	for dir, at := range map[string]time.Time{old: now.Add(-8 * 24 * time.Hour), fresh: now.Add(-time.Hour)} {
+	others := filepath.Join(root, "precious")
+	old, fresh := filepath.Join(root, "20260101T000000-abcdefghij"), filepath.Join(root, "20260119T000000-abcdefghij")
+	for dir, at := range map[string]time.Time{old: now.Add(-8 * 24 * time.Hour), fresh: now.Add(-time.Hour), others: now.Add(-999 * time.Hour)} {
 		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "1.txt"), nil, 0o600), os.Chtimes(dir, at, at)); err != nil {
 			t.Fatal(err)
 		}
@@ -46,8 +47,10 @@ func TestSpill(t *testing.T) {
 	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("a directory of more than 7 days ago is still there")
 	}
-	if _, err := os.Stat(fresh); err != nil {
-		t.Error("a directory of an hour ago is gone")
+	for _, dir := range []string{fresh, others} {
+		if _, err := os.Stat(dir); err != nil {
+			t.Errorf("%s is gone", dir)
+		}
 	}
 }
 

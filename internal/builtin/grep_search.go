@@ -103,6 +103,9 @@ func (t *grepSearch) Run(ctx context.Context, inv *tool.Invocation) (tool.Result
 func (s *search) notes(w *walk, err error, root string) {
 	w.unreadable += s.unreadable
 	s.lines.notes = w.notices(err)
+	if s.long > 0 {
+		s.lines.note("%s too long for a pattern with ^, $ or \\b, and not searched: try it without them", count(s.long, "line"))
+	}
 	if len(s.found) > 0 || s.lines.rest > 0 {
 		return
 	}
@@ -134,6 +137,7 @@ func wanted(glob, root string) func(path string, d fs.DirEntry) bool {
 // add takes the matches of one file, in the order of the walk.
 func (s *search) add(r *searched) {
 	s.searched++
+	s.long += r.long
 	switch {
 	case r.err != nil:
 		s.unreadable++

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"runtime"
@@ -116,4 +117,59 @@ func TestCostlyPattern(t *testing.T) {
 	if n := found.scan(ctx, &searched{}, []byte(strings.Repeat("x\n", 1000)), 1); n != 0 {
 		t.Errorf("a cancelled search looked at %d lines", n)
 	}
+}
+
+// A line that is too long for one go is reported once, and not for what only
+// its parts begin or end with.
+func TestLongLines(t *testing.T) {
+	s := newSession(t)
+	s.write("long.txt", "first\na"+strings.Repeat("x", 200_000)+"needle"+strings.Repeat("x", 200_000)+"z\nlast needle\n")
+	words := make([]string, 900)
+	for i := range words {
+		words[i] = fmt.Sprintf("word%dq", i)
+	}
+	large := strings.Join(words, "|")
+	for pattern, want := range map[string]string{
+		"needle|" + large: "2 3",
+		"^x|" + large:     "",
+		"x$|" + large:     "",
+		"xz|" + large:     "2",
+	} {
+		var got []string
+		r := s.call("grep_search", obj{"pattern": pattern, "path": "long.txt"})
+		var found struct{ Matches []match }
+		if err := json.Unmarshal(r.Data, &found); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range found.Matches {
+			got = append(got, fmt.Sprint(m.Line))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%.20s…: lines %v, want %q", pattern, got, want)
+		}
+		if skipped := strings.Contains(r.Text(), "too long for a pattern"); skipped != strings.ContainsAny(pattern, "^$") {
+			t.Errorf("%.20s…: %s", pattern, r.Text())
+		}
+	}
+}
+
+// A file that another process has locked is not waited for without end.
+func TestLockedFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no file locks here")
+	}
+	s := newSession(t)
+	s.write("f", "a\n")
+	h, err := os.Open(s.path("f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if err := lock(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	s.ok("read_file", obj{"file_path": "f"})
+	s.fails("edit f: another process has locked the file and does not let go; nothing was changed", "edit", obj{"file_path": "f", "old_string": "a", "new_string": "b"})
+	s.holds("f", "a\n")
+	s.clean("", "f")
 }

@@ -6,16 +6,18 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 )
 
 // A pattern is a regular expression with what makes looking for it quick.
 type pattern struct {
-	re    *regexp.Regexp // against one line
-	whole *regexp.Regexp // the same against many lines; nil when it would mean something else
-	must  needle         // every match contains it; empty when nothing is known
-	plain bool           // it is the whole pattern
-	piece int            // how many bytes are matched in one go, so that a search can be ended between them
+	re       *regexp.Regexp // against one line
+	whole    *regexp.Regexp // the same against many lines; nil when it would mean something else
+	must     needle         // every match contains it; empty when nothing is known
+	plain    bool           // it is the whole pattern
+	anchored bool           // it says what lies before or behind a match
+	piece    int            // how many bytes are matched in one go, so that a search can be ended between them
 }
 
 // A match in progress cannot be ended, and takes time in proportion to the text
@@ -46,7 +48,7 @@ func newPattern(s string) (*pattern, error) {
 		return nil, fmt.Errorf("the pattern %q is not a regular expression that RE2 knows: %w%s", s, err, teach(err))
 	}
 	tree = tree.Simplify()
-	p := &pattern{re: re, whole: whole, must: required(tree), piece: maxLine}
+	p := &pattern{re: re, whole: whole, must: required(tree), piece: maxLine, anchored: anchored(tree)}
 	if prog, err := syntax.Compile(tree); err == nil && len(prog.Inst) > 0 {
 		p.piece = max(minPiece, min(maxLine, maxWork/len(prog.Inst)))
 	}
@@ -73,6 +75,14 @@ func teach(err error) string {
 		return `; write \( \) \[ \* for the characters themselves`
 	}
 	return ""
+}
+
+func anchored(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
+		return true
+	}
+	return slices.ContainsFunc(re.Sub, anchored)
 }
 
 // required returns the longest text that every match of a pattern contains.

@@ -152,16 +152,22 @@ var errWritten = errors.New("something else wrote the file in this moment; read 
 // stage writes the new content to a file beside the old one.
 func (c *change) stage(dir *os.Root, was fs.FileInfo) (temp string, err error) {
 	temp = fmt.Sprintf(".capstan-%016x.tmp", rand.Uint64())
-	h, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	mode := fs.FileMode(0o666)
+	if was != nil {
+		mode = 0o600 // until it has the old one's owner and mode, nobody else reads it
+	}
+	h, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return "", err
 	}
-	_, err = h.Write(c.after)
-	if err == nil && was != nil {
+	if was != nil {
 		if !keepOwner(h, was) {
 			c.notes = append(c.notes, "its owner or group could not be kept")
 		}
 		err = h.Chmod(was.Mode() & (fs.ModePerm | fs.ModeSticky))
+	}
+	if err == nil {
+		_, err = h.Write(c.after)
 	}
 	if err == nil {
 		err = h.Sync()

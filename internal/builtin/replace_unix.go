@@ -11,13 +11,19 @@ import (
 	"time"
 )
 
-// lock locks a file against other processes of ours. It waits no longer than
-// ctx. Where a file system has no locks there is none.
+const maxLockWait = 2 * time.Second
+
+// lock locks a file against other processes of ours, which hold it for
+// milliseconds. Whoever holds it longer means something else by it. Where a file
+// system has no locks there is none.
 func lock(ctx context.Context, h *os.File) error {
-	for {
+	for end := time.Now().Add(maxLockWait); ; {
 		err := syscall.Flock(int(h.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			return nil
+		}
+		if time.Now().After(end) {
+			return errors.New("another process has locked the file and does not let go")
 		}
 		select {
 		case <-time.After(2 * time.Millisecond):

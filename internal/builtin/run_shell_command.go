@@ -108,10 +108,13 @@ func (t *runShell) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, 
 	if c.Timeout < 0 || c.Timeout > maxTimeout {
 		return tool.Fail(tool.CodeInvalidArgs, "timeout is in milliseconds, from 1 to %d", maxTimeout.Milliseconds()), nil
 	}
-	if filepath.IsAbs(in.Directory) {
-		c.Dir = in.Directory
-	} else {
-		c.Dir = filepath.Join(t.o.Dir, in.Directory)
+	dir := in.Directory
+	if !filepath.IsAbs(dir) {
+		dir = t.o.Dir + string(filepath.Separator) + dir // not Join, which takes link/.. away before links are followed
+	}
+	var err error
+	if c.Dir, err = follow(dir); err != nil {
+		return tool.Fail(tool.CodeFailed, "the directory %s cannot be used: %v", in.Directory, err), nil
 	}
 	if in.IsBackground {
 		return t.start(ctx, inv.Call, c)

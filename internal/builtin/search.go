@@ -20,6 +20,7 @@ type searched struct {
 	hits   []match
 	chars  int // in hits, in bytes
 	more   int // matches that were only counted
+	long   int // lines that were too long for the pattern
 	binary bool
 	err    error
 	done   chan struct{}
@@ -35,6 +36,7 @@ type search struct {
 
 	found                        []match
 	searched, unreadable, binary int
+	long                         int
 	failed                       error // the last file's that could not be read
 }
 
@@ -150,8 +152,8 @@ func (s *search) odd(ctx context.Context, r *searched, h *handle, head []byte) {
 }
 
 // scan looks through whole lines, the first of which has the number line, and
-// returns how many there are. It does so piece by piece; a line that is longer
-// than a piece is looked at in parts.
+// returns how many there are. It does so piece by piece, so that a search can be
+// ended between them.
 func (s *search) scan(ctx context.Context, r *searched, b []byte, line int) int {
 	lines := 0
 	for len(b) > 0 && ctx.Err() == nil {
@@ -160,6 +162,15 @@ func (s *search) scan(ctx context.Context, r *searched, b []byte, line int) int 
 			part = part[:s.pattern.piece]
 			if end := bytes.LastIndexByte(part, '\n') + 1; end > 0 {
 				part = part[:end]
+			} else { // one line, longer than a piece
+				part = b
+				if end := bytes.IndexByte(b, '\n'); end >= 0 {
+					part = b[:end+1]
+				}
+				s.matchLong(ctx, r, bytes.TrimSuffix(part, []byte("\n")), line+lines)
+				lines += bytes.Count(part[len(part)-1:], []byte{'\n'})
+				b = b[len(part):]
+				continue
 			}
 		}
 		s.match(r, part, line+lines)
@@ -169,7 +180,32 @@ func (s *search) scan(ctx context.Context, r *searched, b []byte, line int) int 
 	return lines
 }
 
-// match looks through one piece.
+// overlap is how much of a piece of a long line is looked at again with the
+// next one. A match that is longer and lies across their border is missed.
+const overlap = 4 << 10
+
+// matchLong looks through a line that is too long for one go. A pattern that
+// says what lies before or behind a match could be wrong about a part of it, so
+// then the line is left out, and counted.
+func (s *search) matchLong(ctx context.Context, r *searched, b []byte, line int) {
+	if s.pattern.anchored {
+		r.long++
+		return
+	}
+	for ctx.Err() == nil {
+		part := b[:min(len(b), s.pattern.piece)]
+		if s.pattern.find(part, true) >= 0 {
+			s.hit(r, part, line)
+			return
+		}
+		if len(part) == len(b) {
+			return
+		}
+		b = b[len(part)-overlap:]
+	}
+}
+
+// match looks through one piece of whole lines.
 func (s *search) match(r *searched, b []byte, line int) {
 	unix := bytes.IndexByte(b, '\r') < 0
 	for len(b) > 0 {
@@ -179,16 +215,21 @@ func (s *search) match(r *searched, b []byte, line int) {
 		}
 		line += bytes.Count(b[:i], []byte{'\n'})
 		found := lineAt(b, i)
-		if s.enough.Load() || len(r.hits) >= s.lines.maxLines || r.chars >= s.lines.max {
-			r.more++
-		} else {
-			m := match{Line: line, Text: s.clip(found)}
-			r.chars += len(m.Text)
-			r.hits = append(r.hits, m)
-		}
+		s.hit(r, found, line)
 		line++
 		b = b[min(i+len(found)+1, len(b)):]
 	}
+}
+
+// hit keeps one line that matched, or counts it.
+func (s *search) hit(r *searched, found []byte, line int) {
+	if s.enough.Load() || len(r.hits) >= s.lines.maxLines || r.chars >= s.lines.max {
+		r.more++
+		return
+	}
+	m := match{Line: line, Text: s.clip(found)}
+	r.chars += len(m.Text)
+	r.hits = append(r.hits, m)
 }
 
 // clipChars is how much of a long line is shown around its match.

@@ -124,8 +124,13 @@ func (x *Exec) runForgiving(ctx context.Context, source string, h *host, out *Ou
 	switch {
 	case ctx.Err() != nil:
 		return err
-	case err != nil || !read.OK:
-		return x.notUnderstood(source, plain, read, run)
+	case err != nil && plain == nil:
+		return &sandbox.Error{Kind: sandbox.KindSyntax, Name: "SyntaxError", Message: fmt.Sprintf("it has type arguments, and its types could not be taken away: %v", err)}
+	case err != nil:
+		plain.Message += fmt.Sprintf(" (it was not tried as TypeScript: %v)", err)
+		return plain
+	case !read.OK:
+		return notUnderstood(source, plain, read.Fault, run)
 	}
 	fault, err := run(read.Code)
 	if fault != nil && fault.Line > 0 {
@@ -139,7 +144,7 @@ func (x *Exec) runForgiving(ctx context.Context, source string, h *host, out *Ou
 
 // notUnderstood returns the syntax error of a source that is neither JavaScript
 // nor TypeScript, with what the parser knows about it.
-func (x *Exec) notUnderstood(source string, plain *sandbox.Error, read *typescript.Reading, run func(string) (*sandbox.Error, error)) error {
+func notUnderstood(source string, plain *sandbox.Error, known typescript.Fault, run func(string) (*sandbox.Error, error)) error {
 	if plain == nil { // it has type arguments, or what looks like them
 		fault, err := run(source)
 		if fault == nil || fault.Kind != sandbox.KindSyntax {
@@ -147,8 +152,8 @@ func (x *Exec) notUnderstood(source string, plain *sandbox.Error, read *typescri
 		}
 		plain = fault
 	}
-	if read != nil && read.Fault.Text != "" {
-		plain.Message, plain.Line, plain.Column = read.Fault.Text, read.Fault.Line, read.Fault.Column
+	if known.Text != "" {
+		plain.Message, plain.Line, plain.Column = known.Text, known.Line, known.Column
 	}
 	return plain
 }

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -47,5 +48,34 @@ func TestCdIsPhysical(t *testing.T) {
 				t.Errorf("%v: %s: %q, want %q", sh, line, got, want)
 			}
 		}
+	}
+}
+
+// Whatever the user's environment sets for git, a repository's fsmonitor does
+// not run, and what only looks like a repository is none.
+func TestGitSettings(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip(err)
+	}
+	dir, ran := t.TempDir(), filepath.Join(t.TempDir(), "ran")
+	t.Setenv("GIT_CONFIG_COUNT", "1")
+	t.Setenv("GIT_CONFIG_KEY_0", "user.name")
+	t.Setenv("GIT_CONFIG_VALUE_0", "somebody")
+	r := New(Options{})
+	run := func(line string) string {
+		t.Helper()
+		res, err := r.Run(t.Context(), Command{Line: line, Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Output
+	}
+	out := run("git init -q . && git config core.fsmonitor 'touch " + ran + "; false' && git status -s && git config user.name")
+	if _, err := os.Stat(ran); err == nil || !strings.Contains(out, "somebody") {
+		t.Errorf("the repository's program ran, or the user's setting is lost: %s", out)
+	}
+	out = run("git init -q --bare sub && cd sub && git config core.worktree .. && git status -s")
+	if !strings.Contains(out, "not in a git directory") && !strings.Contains(out, "bare repository") {
+		t.Errorf("a bare repository among the files is used: %s", out)
 	}
 }

@@ -1,8 +1,10 @@
 package shell
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -24,6 +26,22 @@ var settings = []string{
 	"GIT_TERMINAL_PROMPT=0", "GCM_INTERACTIVE=never", "SSH_ASKPASS_REQUIRE=never",
 	"GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=" + sequenceEditor, "EDITOR=false", "VISUAL=false",
 	"DEBIAN_FRONTEND=noninteractive", "PIP_NO_INPUT=1",
+}
+
+// gitSettings are git settings that come after what the user's environment
+// already sets. A repository that only looks like one, lying among the files of
+// a workspace, is not used, and a repository's own fsmonitor, a program, is not
+// run: git starts it even for a look at the status.
+func gitSettings(count string) []string {
+	n, err := strconv.Atoi(count)
+	if err != nil || n < 0 {
+		n = 0
+	}
+	return []string{
+		fmt.Sprintf("GIT_CONFIG_COUNT=%d", n+2),
+		fmt.Sprintf("GIT_CONFIG_KEY_%d=safe.bareRepository", n), fmt.Sprintf("GIT_CONFIG_VALUE_%d=explicit", n),
+		fmt.Sprintf("GIT_CONFIG_KEY_%d=core.fsmonitor", n+1), fmt.Sprintf("GIT_CONFIG_VALUE_%d=false", n+1),
+	}
 }
 
 // sequenceEditor fails with words that name the way out: an editor that does
@@ -57,12 +75,15 @@ func Environ(base, secrets []string) []string {
 	for _, entry := range settings {
 		set(entry)
 	}
+	for _, entry := range gitSettings(strings.TrimPrefix(values["GIT_CONFIG_COUNT"], "GIT_CONFIG_COUNT=")) {
+		set(entry)
+	}
 	if values["PYTHONIOENCODING"] == "" {
 		set("PYTHONIOENCODING=utf-8")
 	}
 	env := make([]string, 0, len(names)+2)
 	for _, name := range names {
-		if slices.Contains(lost, strings.TrimSuffix(name, "=")) {
+		if slices.Contains(lost, name) {
 			continue
 		}
 		if !slices.ContainsFunc(secrets, func(pattern string) bool { return matches(pattern, name) }) {

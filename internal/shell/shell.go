@@ -216,7 +216,6 @@ func (r *Runner) argv(c Command) ([]string, error) {
 // `cd link/..` stays where it was, while `cat link/../file` does not.
 const physicalCd = `cd() { command cd -P "$@"; }; `
 
-
 func defaultShell() []string {
 	if runtime.GOOS == "windows" {
 		return []string{cmp.Or(os.Getenv("COMSPEC"), `C:\Windows\System32\cmd.exe`), "/d", "/s", "/c"}

@@ -61,7 +61,7 @@ func (r *Reading) Position(line, column int) (int, int) {
 // Parse reads a source in a process of its own. The error says that no answer
 // was to be had: the source was too much for the limits, or ctx ended.
 func Parse(ctx context.Context, source string) (*Reading, error) {
-	binary, err := os.Executable()
+	binary, err := self()
 	if err != nil {
 		return nil, fmt.Errorf("starting the parser: %w", err)
 	}
