@@ -66,42 +66,35 @@ var gitLong = []string{
 	"--word-diff", "--unified=", "--summary", "--first-parent", "--max-count=", "--date=", "--no-ext-diff", "--no-textconv", "--check", "--diff-filter=",
 }
 
-// gitRuns says why git, with this subcommand in one of the directories, could
-// run a program that the files of the workspace name; "" when it cannot.
+// gitRuns says why git, with this subcommand, could run a program that the
+// files of the workspace name; "" when it cannot. The line is judged before it
+// runs, and other calls may write in between, so git is trusted only where the
+// repository that it will find is fixed: in the root of the workspace, whose
+// .git nothing writes without a question. Any directory below the root becomes
+// a repository of its own by a few plain files (HEAD, objects, refs, config).
 func (w *shellWalk) gitRuns(sub string) string {
-	for _, dir := range w.dirs {
-		root, ok := w.place.ownGit(dir)
-		if !ok {
-			return "is of another repository than the workspace's"
-		}
-		if why := w.place.repositoryRuns(root, sub); why != "" {
-			return why
-		}
+	if len(w.dirs) != 1 || !slices.Contains(w.place.roots, w.dirs[0]) || !isWorkTree(w.dirs[0]) {
+		return "could be of another repository than the workspace's, for it does not run in the workspace's root"
 	}
-	return ""
+	return w.place.repositoryRuns(w.dirs[0], sub)
 }
 
-// ownGit returns the root of the workspace whose repository git uses when it
-// runs in the directory. A directory that came with the files can be a
-// repository of its own.
-func (pl *place) ownGit(dir string) (string, bool) {
-	for _, root := range pl.roots {
-		if _, ok := below(root, dir); !ok || !isWorkTree(root) {
-			continue
-		}
-		for at := dir; at != root; at = filepath.Dir(at) {
-			for _, name := range []string{".git", "HEAD"} { // HEAD: one without a work tree
-				if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
-					return "", false
-				}
-			}
-			if at == filepath.Dir(at) {
-				return "", false
-			}
-		}
-		return root, true
+// gitAlone takes back that git is harmless when something else in the line
+// could change the files that git obeys before it runs.
+func (w *shellWalk) gitAlone() {
+	if !slices.ContainsFunc(w.acts, changes) {
+		return
 	}
-	return "", false
+	for i := range w.acts {
+		if a := &w.acts[i]; a.kind == actCommand && a.harmless && filepath.Base(a.words[0].s) == "git" {
+			a.harmless, a.why = false, "stands in a line that also changes something, which git could obey"
+		}
+	}
+}
+
+// changes says whether an act of a line could change files.
+func changes(a act) bool {
+	return a.kind == actWrite || a.kind == actOpaque || a.kind == actCommand && !a.harmless
 }
 
 // repositoryRuns says why git could run a program that the repository names:
@@ -124,6 +117,14 @@ func (pl *place) repositoryRuns(root, sub string) string {
 			return "can run other programs, for the repository's own settings say " + show(key) + " (" + show(file) + ")"
 		}
 	}
+	for _, d := range []string{dir, common} {
+		for _, name := range []string{"config", "config.worktree", "hooks", "index", "commondir"} {
+			// Where a link leads can be written without a question.
+			if file := filepath.Join(d, name); isLink(file) {
+				return "is of a repository whose " + name + " is a symbolic link (" + show(file) + ")"
+			}
+		}
+	}
 	hook := filepath.Join(common, "hooks", "post-index-change")
 	if _, err := os.Lstat(hook); err == nil {
 		return "can run the hook " + show(hook)
@@ -132,6 +133,16 @@ func (pl *place) repositoryRuns(root, sub string) string {
 		return "also looks into submodules, whose own settings can make it run other programs"
 	}
 	return ""
+}
+
+// isLink says whether the file itself is a symbolic link, or cannot be looked
+// at.
+func isLink(file string) bool {
+	info, err := os.Lstat(file)
+	if err != nil {
+		return !os.IsNotExist(err)
+	}
+	return info.Mode()&os.ModeSymlink != 0
 }
 
 // gitDirs returns the resolved directory of a work tree's repository, and the

@@ -74,7 +74,7 @@ func TestGitThatRunsPrograms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, call := range []string{"sh git status", "sh cd sub && git --no-pager diff"} {
+			for _, call := range []string{"sh git status", "sh ls && git --no-pager diff"} {
 				got := p.Decide(t.Context(), w.request(t, call))
 				want := "allow"
 				if c.why != "" {
@@ -85,6 +85,27 @@ func TestGitThatRunsPrograms(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Where a link in a repository leads can be written without a question.
+func TestGitLinks(t *testing.T) {
+	for _, name := range []string{"config", "config.worktree", "hooks", "index", "commondir"} {
+		w := newWorld(t)
+		at := filepath.Join(w.ws, ".git", name)
+		if err := os.RemoveAll(at); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("../cfg", at); err != nil {
+			t.Fatal(err)
+		}
+		p, _, err := New(w.options(AutoEdit))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Decide(t.Context(), w.request(t, "sh git status -s")); got.Decision != sched.Ask {
+			t.Errorf("%s is a link: %s", name, decisions[got.Decision])
+		}
 	}
 }
 

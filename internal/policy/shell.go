@@ -25,6 +25,7 @@ func (p *Policy) shellActs(src, dir string) []act {
 	ruled := p.shellRule(func(*commandPattern) bool { return true }) != nil
 	w := &shellWalk{place: p.place, dirs: []string{dir}, ruled: ruled}
 	w.source(src, 0)
+	w.gitAlone()
 	if len(w.acts) == 0 {
 		w.doubt("runs no command")
 	}
