@@ -202,9 +202,8 @@ var (
 )
 
 // strangeKey returns the first setting of a git configuration file that is not
-// known to be harmless, or what stands in its place; "" when all are. A value
-// that goes on in the next line is taken as one more setting, so nothing that
-// git would see is overlooked.
+// known to be harmless, or what stands in its place; "" when all are. A line
+// that goes on in the next one is strange: it could hide a setting.
 func strangeKey(file string) string {
 	text, err := smallFile(file)
 	if os.IsNotExist(err) {
@@ -216,6 +215,9 @@ func strangeKey(file string) string {
 	section := ""
 	for line := range strings.SplitSeq(strings.TrimPrefix(string(text), "\ufeff"), "\n") {
 		line = strings.Trim(line, " \t\r")
+		if strings.HasSuffix(line, `\`) {
+			return line
+		}
 		if m := gitHeader.FindStringSubmatch(line); m != nil {
 			section, _, _ = strings.Cut(strings.ToLower(m[1]), ".")
 			line = strings.TrimLeft(line[len(m[0]):], " \t")
@@ -228,7 +230,7 @@ func strangeKey(file string) string {
 			return line
 		}
 		key := strings.ToLower(m[1])
-		if keys, ok := gitSettings[section]; !ok || keys != "*" && !slices.Contains(strings.Fields(keys), key) {
+		if keys, ok := gitSettings[section]; !ok || !slices.Contains(strings.Fields(keys), key) {
 			return section + "." + key
 		}
 	}
@@ -263,12 +265,16 @@ var gitSettings = map[string]string{
 	"log":        "date decorate abbrevcommit follow",
 	"status":     "showuntrackedfiles short branch",
 	"index":      "version threads",
-	"pack":       "*",
+	"pack":       "window depth windowmemory compression threads indexversion packsizelimit usebitmaps usesparse writereverseindex allowpackreuse",
 	"gc":         "auto autodetach pruneexpire",
-	"color":      "*",
-	"advice":     "*",
-	"lfs":        "repositoryformatversion access",
-	"http":       "extraheader postbuffer",
+	"color": "ui branch diff grep status interactive decorate showbranch push remote blame context plain meta frag func old new commit " +
+		"whitespace current local upstream header added updated changed untracked nobranch unmerged filename linenumber match separator tag stash head",
+	"advice": "detachedhead statushints statusaheadbehindwarning commitbeforemerge resolveconflict implicitidentity amworkdir addemptypathspec " +
+		"addignoredfile addembeddedrepo skippedcherrypicks pushupdaterejected pushnonfastforward pushnonffcurrent pushfetchfirst " +
+		"pushalreadyexists pushneedsforce statusuoption rmhints setupstreamfailure graftfiledeprecated diverging forcedeletebranch " +
+		"sequencerinuse submodulealternateerrorstrategydie defaultbranchname updatesparsepath mergeconflict",
+	"lfs":  "repositoryformatversion access",
+	"http": "extraheader postbuffer",
 }
 
 // hasSubmodules says whether the index could have an entry for a submodule.
