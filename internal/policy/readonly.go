@@ -102,7 +102,7 @@ func (w *shellWalk) arguments(r *reader, args []word) (reads []string, ok bool) 
 		}
 		reads = append(reads, paths...)
 	}
-	if len(c.operands) == 0 && (r.here || r.search && c.recursive) {
+	if (len(c.operands) == 0 || c.whole) && (r.here || r.search && c.recursive) {
 		reads = append(reads, w.dirs...)
 	}
 	return reads, ok
@@ -110,8 +110,9 @@ func (w *shellWalk) arguments(r *reader, args []word) (reads []string, ok bool) 
 
 // A commandArgs is what the arguments of a reader are.
 type commandArgs struct {
-	operands  []word // without the pattern of a search
+	operands  []word // without what is certainly the pattern of a search
 	recursive bool   // -r
+	whole     bool   // the only operand may be the pattern, so that there is none
 	unknown   bool   // something is not in the table, or computed
 	letters   string // the one-letter options
 	long      []string
@@ -119,44 +120,76 @@ type commandArgs struct {
 
 // split tells options, their values and operands apart, as getopt does. Taking
 // a value for an operand would make a search of the whole directory look like
-// one of that path alone.
+// one of that path alone. In doubt a word is an operand.
 func (r *reader) split(args []word) (c commandArgs) {
-	options, pattern := true, r.search
+	options, given := true, false // given: an option may hold the pattern
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		switch {
 		case options && arg.s == "--":
 			options = false
-		case options && len(arg.s) > 1 && arg.s[0] == '-':
-			c.unknown = c.unknown || arg.glob || strings.Contains(arg.s, dynamic)
-			if strings.HasPrefix(arg.s, "--") {
-				c.long = append(c.long, arg.s)
-				c.unknown = c.unknown || !r.longOption(arg.s)
-				continue
-			}
-			letters, value, wants := r.cluster(arg.s[1:])
-			c.letters += letters
-			c.unknown = c.unknown || strings.Trim(letters, r.short) != ""
-			if wants && value == "" {
-				if i++; i == len(args) || args[i].glob || strings.Contains(args[i].s, dynamic) {
-					c.unknown = true
-					continue
-				}
-				value = args[i].s
-			}
-			if last := letters[len(letters)-1:]; wants && strings.Contains(r.numeric, last) && strings.Trim(value, "0123456789") != "" {
+		case options && strings.HasPrefix(arg.s, "--"):
+			c.long = append(c.long, arg.s)
+			if arg.computed() || !r.longOption(arg.s) {
 				c.unknown = true
+				given = given || strings.HasPrefix(arg.s, "--r") || strings.HasPrefix(arg.s, "--f")
+				if _, value, has := strings.Cut(arg.s, "="); has && r.search {
+					c.operands = append(c.operands, word{s: value}) // --file=, say
+				}
 			}
-			pattern = pattern && !strings.Contains(letters, "e")
-		case pattern:
-			pattern = false
-			c.unknown = c.unknown || arg.glob || strings.Contains(arg.s, dynamic)
+		case options && len(arg.s) > 1 && arg.s[0] == '-':
+			c.unknown = c.unknown || arg.computed()
+			i += r.letters(&c, arg.s[1:], args[i+1:])
 		default:
 			c.operands = append(c.operands, arg)
 		}
 	}
-	c.recursive = strings.Contains(c.letters, "r")
+	c.recursive = strings.ContainsAny(c.letters, "rRd") || slices.ContainsFunc(c.long, func(s string) bool {
+		return strings.HasPrefix(s, "--r") || strings.HasPrefix(s, "--de") || strings.HasPrefix(s, "--di")
+	})
+	if !r.search {
+		return c
+	}
+	// -e or -f may stand behind the first operand, which is a file then.
+	given = given || strings.ContainsAny(c.letters, "ef")
+	if len(c.operands) > 0 && !given {
+		c.unknown = c.unknown || c.operands[0].computed()
+		if c.unknown {
+			c.whole = len(c.operands) == 1 // the pattern, perhaps
+		} else {
+			c.operands = c.operands[1:]
+		}
+	}
 	return c
+}
+
+// letters judges a word of one-letter options, and says how many words after
+// it are its value.
+func (r *reader) letters(c *commandArgs, s string, next []word) (taken int) {
+	if s[0] >= '0' && s[0] <= '9' && r.valued != "" && strings.Trim(s, "0123456789") != "" {
+		// The obsolete -NUMc has no value, though -c has one.
+		c.unknown = true
+		c.letters += s
+		return 0
+	}
+	letters, value, wants := r.cluster(s)
+	c.letters += letters
+	c.unknown = c.unknown || strings.Trim(letters, r.short) != ""
+	last := letters[len(letters)-1:]
+	if wants && value == "" {
+		if len(next) == 0 || next[0].computed() {
+			c.unknown = true
+			return min(1, len(next))
+		}
+		value, taken = next[0].s, 1
+	}
+	if wants && strings.Contains(r.numeric, last) && strings.Trim(value, "0123456789") != "" {
+		c.unknown = true
+	}
+	if at := strings.IndexByte(s, 'f'); r.search && at >= 0 && s[at+1:] != "" {
+		c.operands = append(c.operands, word{s: s[at+1:]}) // of patterns
+	}
+	return taken
 }
 
 // cluster splits a word of one-letter options at the first one with a value,
