@@ -29,18 +29,20 @@ const (
 // the strictest verdict on one of them is the verdict on the call.
 type act struct {
 	kind     actKind
-	tool     string // the name that rules know it by
-	path     string // actRead, actWrite: absolute, resolved
-	words    []word // actCommand
-	prefixed bool   // actCommand: with assignments before it
-	host     string // actUse: of the URL that it fetches
-	why      string // actOpaque: why it cannot be judged; actCommand: why it is not harmless, if that is not plain
-	unread   bool   // actOpaque: not even its commands are known
-	reads    bool   // actOpaque: of a tool that changes nothing
-	harmless bool   // asks for nothing itself, so that only rules speak of it
-	maybe    bool   // actRead: of git, which shows some files of a directory, also those that are gone
-	shell    bool   // part of a shell command
-	owner    *act   // actRead: the command that reads
+	tool     string      // the name that rules know it by
+	path     string      // actRead, actWrite: absolute, resolved
+	words    []word      // actCommand
+	prefixed bool        // actCommand: with assignments before it
+	host     string      // actUse: of the URL that it fetches
+	why      string      // actOpaque: why it cannot be judged; actCommand: why it is not harmless, if that is not plain
+	unread   bool        // actOpaque: not even its commands are known
+	cut      bool        // actOpaque: stands for acts beyond a bound, of any kind
+	reads    bool        // actOpaque: of a tool that changes nothing
+	harmless bool        // asks for nothing itself, so that only rules speak of it
+	maybe    bool        // actRead: of git, which shows some files of a directory, also those that are gone
+	shell    bool        // part of a shell command
+	owner    *act        // actRead: the command that reads
+	stopped  func() bool // nobody waits for the verdict any more
 }
 
 // what names the act for a person and a model.
@@ -58,7 +60,7 @@ func (a *act) what() string {
 
 // acts takes a call apart, by what its tool can do and by what the call says
 // that it touches. There is at least one act.
-func (p *Policy) acts(r *sched.Request) []act {
+func (p *Policy) acts(r *sched.Request, stopped func() bool) []act {
 	spec := r.Entry.Spec()
 	switch spec.Effect {
 	case tool.EffectNone:
@@ -66,7 +68,7 @@ func (p *Policy) acts(r *sched.Request) []act {
 	case tool.EffectRead, tool.EffectWrite:
 		return pathActs(spec, r.Access)
 	case tool.EffectExec:
-		return p.commandActs(spec.Name, r.Call.Args)
+		return p.commandActs(spec.Name, r.Call.Args, stopped)
 	}
 	return []act{{kind: actUse, tool: spec.Name, host: hostOf(r)}}
 }
@@ -96,7 +98,7 @@ func pathActs(spec *tool.Spec, access tool.Access) []act {
 }
 
 // commandActs takes the command of a shell call apart.
-func (p *Policy) commandActs(name string, args json.RawMessage) []act {
+func (p *Policy) commandActs(name string, args json.RawMessage, stopped func() bool) []act {
 	opaque := func(why string) act {
 		return act{kind: actOpaque, tool: name, shell: true, why: why}
 	}
@@ -124,7 +126,7 @@ func (p *Policy) commandActs(name string, args json.RawMessage) []act {
 		a.unread = true
 		acts = append(acts, a)
 	} else {
-		acts = p.shellActs(in.Command, real)
+		acts = p.shellActs(in.Command, real, stopped)
 	}
 	if !p.place.inside(real) {
 		acts = append(acts, opaque("the command runs in "+show(real)+", outside the workspace"))

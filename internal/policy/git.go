@@ -76,7 +76,13 @@ func (w *shellWalk) gitRuns(sub string) string {
 	if len(w.dirs) != 1 || !slices.Contains(w.place.roots, w.dirs[0]) || !isWorkTree(w.dirs[0]) {
 		return "could be of another repository than the workspace's, for it does not run in the workspace's root"
 	}
-	return w.place.repositoryRuns(w.dirs[0], sub)
+	key := sub + "\x00" + w.dirs[0]
+	why, known := w.runs[key]
+	if !known {
+		why = w.place.repositoryRuns(w.dirs[0], sub)
+		w.runs[key] = why
+	}
+	return why
 }
 
 // gitAlone takes back that git is harmless when something else in the line
@@ -282,7 +288,7 @@ var gitSettings = map[string]string{
 // bytes after the start and, in the usual formats, at every eighth byte. What
 // cannot be read, or is stored in several parts, could have one.
 func hasSubmodules(gitDir string) bool {
-	const maxIndex = 256 << 20
+	const maxIndex = 32 << 20
 	file := filepath.Join(gitDir, "index")
 	info, err := os.Stat(file)
 	if os.IsNotExist(err) {

@@ -179,8 +179,9 @@ func (p *Policy) Roots() []string { return append([]string(nil), p.place.roots..
 
 // Decide judges a call (ruling 11). The verdict does not depend on who made
 // the call: a nested one is judged like one of the model (S0-010, S0-163).
-func (p *Policy) Decide(_ context.Context, r *sched.Request) sched.Verdict {
-	return p.Explain(r).Verdict
+// When the context ends before the judgement does, the call is denied.
+func (p *Policy) Decide(ctx context.Context, r *sched.Request) sched.Verdict {
+	return p.explain(ctx, r).Verdict
 }
 
 // An Explanation is a verdict in parts, for `tools why`.
@@ -195,10 +196,24 @@ type Explanation struct {
 
 // Explain judges a call and says what decided, and what would let it run.
 func (p *Policy) Explain(r *sched.Request) Explanation {
-	acts := p.acts(r)
+	return p.explain(context.Background(), r)
+}
+
+func (p *Policy) explain(ctx context.Context, r *sched.Request) Explanation {
+	stopped := func() bool { return ctx.Err() != nil }
+	acts := p.acts(r, stopped)
 	found := make([]finding, len(acts))
 	for i := range acts {
+		acts[i].stopped = stopped
 		found[i] = p.judge(&acts[i])
+		if stopped() { // what was found so far may be wrong
+			return Explanation{Verdict: sched.Verdict{
+				Decision:   sched.Deny,
+				By:         "approval mode " + string(p.mode),
+				Reason:     "judging the call was ended: " + context.Cause(ctx).Error(),
+				Suggestion: "make the call again",
+			}}
+		}
 	}
 	return p.sum(found)
 }
@@ -271,6 +286,12 @@ func (p *Policy) search(a *act) (finding, bool) {
 // could be what a deny or ask rule about commands speaks of.
 func (p *Policy) unchecked(a *act) (finding, bool) {
 	switch {
+	case a.kind == actOpaque && a.cut:
+		for _, list := range [][]*rule{p.deny, p.ask} {
+			if len(list) > 0 {
+				return finding{a, sched.Ask, a.why + ", so " + list[0].String() + " cannot be checked", list[0]}, true
+			}
+		}
 	case a.kind == actOpaque && a.unread:
 		if r := p.shellRule(func(*commandPattern) bool { return true }); r != nil {
 			return finding{a, sched.Ask, a.why + ", so " + r.String() + " cannot be checked", r}, true

@@ -611,9 +611,80 @@ func TestManyInnerLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := p.Decide(t.Context(), w.request(t, "sh "+strings.Repeat("watch ", maxCommand/8)))
+	got := p.Decide(t.Context(), w.request(t, "sh "+strings.Repeat("watch ", maxWords-1)))
 	if got.Decision != sched.Ask || !strings.Contains(got.Reason, "too many lines") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestBounds: what a line does beyond the bounds asks, also in yolo when there
+// is any rule that it could break.
+func TestBounds(t *testing.T) {
+	w := newWorld(t)
+	for name, c := range map[string]struct {
+		mode              Mode
+		rules, call, want string
+	}{
+		"at the bound":             {Default, "", strings.Repeat("pwd;", maxSimple), "allow"},
+		"commands":                 {Default, "", strings.Repeat("pwd;", maxSimple+1), "ask"},
+		"commands, path rule":      {Yolo, "deny Read(.env)", strings.Repeat("pwd;", maxSimple) + "cat .env", "ask"},
+		"commands, edit rule":      {Yolo, "ask Edit(x)", strings.Repeat("pwd;", maxSimple+1) + "pwd > x", "ask"},
+		"commands, command rule":   {Yolo, "deny Bash(rm:*)", strings.Repeat("pwd;", maxSimple) + "rm x", "ask"},
+		"commands, no rule":        {Yolo, "", strings.Repeat("pwd;", maxSimple+1), "allow"},
+		"commands, plan":           {Plan, "", strings.Repeat("pwd;", maxSimple+1), "deny"},
+		"denied before":            {Yolo, "deny Bash(rm:*)", "rm x;" + strings.Repeat("pwd;", maxSimple), "deny"},
+		"within":                   {Yolo, "deny Read(.env)", "sh -c " + quoteWord(strings.Repeat("pwd;", maxSimple)+"cat .env"), "ask"},
+		"words":                    {Default, "", "echo" + strings.Repeat(" a", maxWords), "ask"},
+		"redirects":                {AutoEdit, "", "echo" + strings.Repeat(" >a", maxActs+1), "ask"},
+		"redirects, path rule":     {Yolo, "deny Edit(b)", "echo" + strings.Repeat(" >a", maxActs+1) + " >b", "ask"},
+		"files":                    {Default, "", "cat" + strings.Repeat(" a", maxWords-1) + "; cat" + strings.Repeat(" a", maxWords-1) + "; pwd", "ask"},
+		"files, more than a bound": {Yolo, "deny Read(.env)", "cat" + strings.Repeat(" a", maxWords-1) + "; cat a a a a .env", "ask"},
+	} {
+		o := w.options(c.mode)
+		o.Rules = w.rules(c.rules)
+		p, _, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Decide(t.Context(), w.request(t, "sh "+c.call)); decisions[got.Decision] != c.want {
+			t.Errorf("%s: got %s (%s), want %s", name, decisions[got.Decision], got.Reason, c.want)
+		}
+	}
+}
+
+// TestCancelled: a judgement for which nobody waits ends, and allows nothing.
+func TestCancelled(t *testing.T) {
+	w := newWorld(t)
+	p, _, err := New(w.options(Yolo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, call := range []string{"sh pwd", "read_file a.txt", "none todo_write"} {
+		if got := p.Decide(ctx, w.request(t, call)); got.Decision != sched.Deny || !strings.Contains(got.Reason, "context canceled") {
+			t.Errorf("%s: %+v", call, got)
+		}
+	}
+}
+
+// TestRepositoryIsReadOnce: a line with many git commands looks at the
+// repository once for each subcommand.
+func TestRepositoryIsReadOnce(t *testing.T) {
+	w := newWorld(t)
+	p, _, err := New(w.options(Default))
+	if err != nil {
+		t.Fatal(err)
+	}
+	walk := &shellWalk{place: p.place, dirs: []string{w.ws}, runs: map[string]string{}}
+	first := walk.gitRuns("status")
+	w.put(t, "ws/.git/config", "[core]\nfsmonitor = x\n")
+	if again := walk.gitRuns("status"); first != "" || again != "" {
+		t.Errorf("first %q, again %q", first, again)
+	}
+	walk.runs = map[string]string{}
+	if why := walk.gitRuns("status"); !strings.Contains(why, "core.fsmonitor") {
+		t.Errorf("in the next line: %q", why)
 	}
 }
 

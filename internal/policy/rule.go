@@ -177,6 +177,9 @@ func (r *rule) matches(a *act, pl *place) bool {
 // match returns the first rule of the list that speaks of the act.
 func match(list []*rule, a *act, pl *place) *rule {
 	for _, r := range list {
+		if a.stopped != nil && a.stopped() {
+			return nil // the verdict will not count
+		}
 		if r.matches(a, pl) {
 			return r
 		}

@@ -16,15 +16,23 @@ const (
 	maxInner   = 4        // lines that are arguments of lines (sh -c), one in the other
 	maxLines   = 64       // such lines in all
 	maxDirs    = 8        // directories that a command could be in after cd
+	maxSimple  = 500      // simple commands of a line that are judged
+	maxWords   = 2000     // words of one of them
+	maxActs    = 2000     // acts of a line
 )
 
 // shellActs parses a command line and returns what it does: each simple
 // command wherever it stands, each redirect, and what cannot be judged. It
-// starts in dir, a resolved path.
-func (p *Policy) shellActs(src, dir string) []act {
+// starts in dir, a resolved path. What goes beyond the bounds is one act that
+// asks, so that a judgement takes little time; it ends early when stopped.
+func (p *Policy) shellActs(src, dir string, stopped func() bool) []act {
 	ruled := p.shellRule(func(*commandPattern) bool { return true }) != nil
-	w := &shellWalk{place: p.place, dirs: []string{dir}, ruled: ruled}
+	w := &shellWalk{place: p.place, stopped: stopped, runs: map[string]string{}, dirs: []string{dir}, ruled: ruled}
 	w.source(src, 0)
+	if w.full {
+		w.acts = append(w.acts[:min(len(w.acts), maxActs)], act{kind: actOpaque, unread: true, cut: true,
+			why: fmt.Sprintf("the command line does too much to be judged (more than %d commands, %d words of one, or %d files): split it", maxSimple, maxWords, maxActs)})
+	}
 	w.gitAlone()
 	if len(w.acts) == 0 {
 		w.doubt("runs no command")
@@ -37,10 +45,14 @@ type shellWalk struct {
 	acts  []act
 	// dirs are all the directories that a part of the line could run in. A cd
 	// adds to them; whether it fails or stays in a subshell is not followed.
-	dirs  []string
-	lost  bool // something may have changed where and how commands run
-	lines int  // within this one, so far
-	ruled bool // a rule forbids some commands, or asks about them
+	dirs     []string
+	lost     bool              // something may have changed where and how commands run
+	lines    int               // within this one, so far
+	commands int               // simple ones, so far
+	full     bool              // a bound is reached, and the rest not looked at
+	runs     map[string]string // what repositoryRuns said, by subcommand and root
+	stopped  func() bool
+	ruled    bool // a rule forbids some commands, or asks about them
 }
 
 // doubt notes something that cannot be judged, once.
@@ -68,6 +80,9 @@ func (w *shellWalk) source(src string, depth int) {
 		return
 	}
 	for node := range syntax.Preorder(file) {
+		if w.full = w.full || len(w.acts) > maxActs; w.full || w.stopped() {
+			return
+		}
 		w.node(node, depth)
 	}
 }
@@ -137,6 +152,10 @@ func (w *shellWalk) call(n *syntax.CallExpr, depth int) {
 	if len(n.Args) == 0 {
 		w.lost = true
 		w.doubt("sets a variable")
+		return
+	}
+	if w.commands++; w.commands > maxSimple || len(n.Args) > maxWords {
+		w.full = true
 		return
 	}
 	a := act{kind: actCommand, shell: true, prefixed: len(n.Assigns) > 0}
