@@ -235,6 +235,20 @@ func TestGitShowsProtectedFiles(t *testing.T) {
 		{"deny Read(.env)", "git stash show -p", "ask"},
 		{"deny Read(.env)", "git cat-file --batch", "ask"},
 		{"deny Read(.env)", "git -c a.b=c show HEAD:src/main.go", "ask"},
+		{"deny Read(.env)", "git stash list -p", "ask"},
+		{"deny Read(.env)", "git stash list --patch", "ask"},
+		{"deny Read(.env)", "git config -f .env --list", "deny"},
+		{"deny Read(.env)", "git config -f.env --list", "ask"},
+		{"deny Read(.env)", "git config --file=.env -l", "ask"},
+		{"deny Read(.env)", "git add -p", "ask"},
+		{"deny Read(.env)", "git commit -v", "ask"},
+		{"deny Read(.env)", "git commit -F .env", "deny"},
+		{"deny Read(.env)", "git checkout -p", "ask"},
+		{"deny Read(.env)", "git hash-object a.txt", "ask"},
+		{"deny Read(.env)", "git rev-list --objects HEAD", "ask"},
+		{"deny Read(.env)", "git worktree add x", "ask"},
+		{"deny Read(.env)", "git -c diff.external=cat status", "ask"},
+		{"deny Read(.env)", "git $X", "ask"},
 		{"ask Read(.env)", "git show HEAD:.env", "ask"},
 		{"ask Read(.env)", "git diff", "ask"},
 		{"deny Read(.env)", "git show HEAD:src/main.go", "allow"},
@@ -246,6 +260,8 @@ func TestGitShowsProtectedFiles(t *testing.T) {
 		{"deny Read(.env)", "git log -5 main..dev", "allow"},
 		{"deny Read(.env)", "git status -sb", "allow"},
 		{"deny Read(.env)", "git blame src/main.go", "allow"},
+		{"deny Read(.env)", "git rev-parse --show-toplevel", "allow"},
+		{"deny Read(.env)", "git ls-files -o", "allow"},
 		{"deny Read(/src/**)", "git diff -- sub", "allow"},
 		{"deny Edit(.env)", "git diff", "allow"},
 		{"deny Read(/$OUT/**)", "git diff", "allow"},
@@ -263,6 +279,27 @@ func TestGitShowsProtectedFiles(t *testing.T) {
 			if got := p.Decide(t.Context(), w.request(t, "sh "+c.call)); decisions[got.Decision] != c.want {
 				t.Errorf("%s, %s: %s: got %s (%s), want %s", mode, c.rules, c.call, decisions[got.Decision], got.Reason, c.want)
 			}
+		}
+	}
+}
+
+// TestGitShowsNames: in yolo, work with git that shows names alone goes on
+// beside a rule that protects files.
+func TestGitShowsNames(t *testing.T) {
+	w := newWorld(t)
+	o := w.options(Yolo)
+	o.Rules = w.rules("deny Read(.env)")
+	p, _, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range []string{
+		"git add -A", "git commit -am 'a b'", "git push -u origin main", "git pull --rebase", "git checkout -b x", "git switch main",
+		"git branch -vv", "git stash", "git stash list", "git stash pop", "git reset --hard HEAD~1", "git tag -a v1 -m x", "git remote -v",
+		"git fetch --all", "git merge --no-ff x", "git restore --staged .env",
+	} {
+		if got := p.Decide(t.Context(), w.request(t, "sh "+call)); got.Decision != sched.Allow {
+			t.Errorf("%s: %s (%s)", call, decisions[got.Decision], got.Reason)
 		}
 	}
 }

@@ -38,22 +38,67 @@ func workTree(dir string) string {
 	}
 }
 
-// showsContents says whether the command shows more than names, numbers and
-// messages.
+// gitNames are the subcommands of git that show names, numbers and messages
+// alone, with these options.
+var gitNames = map[string]reader{
+	"add":          {short: "Aufnv", long: []string{"--all", "--update", "--force", "--dry-run"}},
+	"branch":       {short: "adDfmMcCrvlqut", valued: "u", long: []string{"--all", "--list", "--remotes", "--show-current", "--delete", "--merged", "--no-merged"}},
+	"checkout":     {short: "bBqft", long: []string{"--quiet", "--track", "--detach", "--ours", "--theirs"}},
+	"cherry-pick":  {short: "nx", long: []string{"--continue", "--abort", "--skip", "--no-commit"}},
+	"clean":        {short: "ndfxXq"},
+	"commit":       {short: "amqsn", valued: "m", long: []string{"--all", "--amend", "--no-edit", "--message=", "--allow-empty", "--no-verify", "--quiet", "--signoff"}},
+	"describe":     {long: []string{"--tags", "--always", "--dirty", "--all", "--long"}},
+	"fetch":        {short: "pqtaf", long: []string{"--all", "--prune", "--tags", "--quiet"}},
+	"init":         {short: "qb", valued: "b", long: []string{"--quiet"}},
+	"ls-files":     gitReaders["ls-files"],
+	"merge":        {short: "mq", valued: "m", long: []string{"--no-ff", "--ff-only", "--no-edit", "--squash", "--abort", "--continue"}},
+	"merge-base":   {long: []string{"--is-ancestor", "--all"}},
+	"pull":         {short: "qr", long: []string{"--rebase", "--ff-only", "--no-rebase", "--quiet"}},
+	"push":         {short: "ufqd", long: []string{"--set-upstream", "--force", "--force-with-lease", "--tags", "--all", "--delete", "--quiet", "--dry-run"}},
+	"rebase":       {short: "q", long: []string{"--continue", "--abort", "--skip", "--onto"}},
+	"remote":       {short: "v"},
+	"reset":        {short: "q", long: []string{"--hard", "--soft", "--mixed", "--keep", "--quiet"}},
+	"restore":      {short: "SWq", long: []string{"--staged", "--worktree", "--quiet"}},
+	"rev-parse":    gitReaders["rev-parse"],
+	"revert":       {short: "n", long: []string{"--no-edit", "--no-commit", "--continue", "--abort", "--skip"}},
+	"rm":           {short: "rfqn", long: []string{"--cached", "--force", "--quiet", "--dry-run"}},
+	"show-ref":     {short: "q", long: []string{"--heads", "--tags", "--head"}},
+	"switch":       {short: "cCqft", long: []string{"--create", "--quiet", "--detach"}},
+	"symbolic-ref": {short: "q", long: []string{"--short"}},
+	"tag":          {short: "adlmfs", valued: "m", long: []string{"--list", "--annotate", "--delete", "--message="}},
+	"version":      {},
+}
+
+// gitStash are the subcommands of git stash that show no contents, alone.
+var gitStash = []string{"push", "pop", "apply", "drop", "list", "clear", "save"}
+
+// gitLimited are the subcommands that show contents of the paths they name,
+// and of no others.
+var gitLimited = []string{"show", "blame", "annotate", "log", "diff", "reflog", "status", "grep", "cat-file", "archive", "format-patch",
+	"whatchanged", "difftool", "diff-tree", "diff-index", "diff-files"}
+
+// showsContents says whether the command could show more than names, numbers
+// and messages. What is not known to do so does: most of git's subcommands can
+// read a file, or show one out of the history, with some option.
 func (g *gitCall) showsContents() bool {
-	switch g.sub {
-	case "show", "blame", "annotate", "grep", "cat-file", "archive", "format-patch", "whatchanged", "difftool",
-		"diff-tree", "diff-index", "diff-files", "range-diff", "fast-export":
-		return true
-	case "stash":
-		return len(g.args) > 0 && (g.args[0].s == "show" || strings.Contains(g.args[0].s, dynamic))
-	case "status", "log", "reflog", "diff":
-	default:
-		return false
+	if !g.plain {
+		return true // git -c could make anything show more
 	}
-	r := gitReaders[g.sub]
-	if g.sub == "reflog" {
+	if r, known := gitNames[g.sub]; known {
+		c := r.split(g.args)
+		return c.unknown || slices.ContainsFunc(c.operands, word.computed)
+	}
+	if g.sub == "stash" {
+		return len(g.args) > 0 && !(slices.Contains(gitStash, g.args[0].s) && len(g.args) == 1)
+	}
+	var r reader
+	switch g.sub {
+	case "status", "log", "diff":
+		r = gitReaders[g.sub]
+	case "reflog":
 		r = gitReaders["log"]
+	default:
+		return true
 	}
 	c := r.split(g.args)
 	is := func(list ...string) func(string) bool {
@@ -114,7 +159,7 @@ func (w *shellWalk) gitPaths(g gitCall) (paths []string, tree bool) {
 			tree = true
 		}
 	}
-	return paths, tree || !named
+	return paths, tree || !named || !slices.Contains(gitLimited, g.sub)
 }
 
 // revisionPaths returns the paths that REV:path, :path or :N:path could mean:
