@@ -293,5 +293,9 @@ var wrappers = map[string]bool{
 	"timeout": true, "command": true, "builtin": true, "exec": true, "xargs": true, "parallel": true, "setsid": true, "stdbuf": true,
 	"busybox": true, "toybox": true, "find": true, "flock": true, "watch": true, "strace": true, "ltrace": true, "chroot": true,
 	"unshare": true, "nsenter": true, "runuser": true, "su": true, "taskset": true, "prlimit": true, "setarch": true, "systemd-run": true,
+	"setpriv": true, "ssh-agent": true, "dbus-run-session": true, "dbus-launch": true, "xvfb-run": true, "fakeroot": true, "firejail": true,
+	"bwrap": true, "numactl": true, "capsh": true, "gosu": true, "su-exec": true, "sg": true, "torsocks": true, "proxychains": true,
+	"proxychains4": true, "valgrind": true, "gdb": true, "perf": true, "rlwrap": true, "tini": true, "dumb-init": true, "choom": true,
+	"chpst": true, "eatmydata": true, "cgexec": true, "uclampset": true, "linux32": true, "linux64": true, "i386": true, "x86_64": true,
 	"script": true, "unbuffer": true, "entr": true, "caffeinate": true, "coproc": true,
 }

@@ -16,6 +16,8 @@ type gitCall struct {
 	name  word   // the same
 	args  []word // what follows it
 	plain bool   // no option before it but --no-pager
+	// configured: an option before it gives settings, or names programs
+	configured bool
 }
 
 // words returns the command without the options before the subcommand.
@@ -38,6 +40,9 @@ func parseGit(words []word) (g gitCall, ok bool) {
 		}
 		if s != "--no-pager" {
 			g.plain = false
+		}
+		if s == "-c" || strings.HasPrefix(s, "--config-env") || strings.HasPrefix(s, "--exec-path") || strings.Contains(s, dynamic) {
+			g.configured = true
 		}
 		if slices.Contains(gitGlobals, s) {
 			i++

@@ -33,12 +33,16 @@ func (w *shellWalk) inner(words []word, wrapped bool, depth int) {
 		if len(args) > 1 {
 			w.inside(args[0].s, depth)
 		}
-	case "su", "runuser", "script", "flock":
-		if !w.lineOption(args, "-c", "--command", depth) && name != "flock" && name != "runuser" {
+	case "su", "runuser", "script", "flock", "sg":
+		if !w.lineOption(args, "c", "--command", "", depth) && name != "flock" && name != "runuser" {
 			w.unseen("starts a shell with %s, which reads its commands elsewhere", name)
 		}
 	case "env":
-		w.lineOption(args, "-S", "--split-string", depth)
+		// The value is split into arguments of env itself.
+		w.lineOption(args, "S", "--split-string", "env ", depth)
+		if slices.ContainsFunc(args, func(arg word) bool { return strings.HasPrefix(arg.s, "-") && strings.Contains(arg.s, `\`) }) {
+			w.unseen("has a line for env that is not analysed")
+		}
 	case "watch":
 		for i := range args[:min(len(args), 8)] { // an option, its value, the line
 			if !strings.HasPrefix(args[i].s, "-") {
@@ -51,6 +55,12 @@ func (w *shellWalk) inner(words []word, wrapped bool, depth int) {
 				w.unseen("starts a shell with %s", name)
 			}
 		}
+	case "git":
+		w.git(words)
+	case "test", "[", "printf", "let":
+		w.evaluates(name, args)
+	case "compgen", "complete", "bind", "enable", "fc":
+		w.unseen("gives the shell commands to run or to load (%s)", name)
 	case "xargs", "parallel":
 		w.input(name, args)
 	case "source", ".":
@@ -129,24 +139,81 @@ func isInput(path string) bool {
 	return path == "-" || strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/")
 }
 
-// lineOption takes apart the line that is the value of an option.
-func (w *shellWalk) lineOption(args []word, short, long string, depth int) bool {
+// lineOption takes apart the line that is the value of an option: of a letter,
+// wherever in a word of such options, or of a long one, perhaps shortened.
+func (w *shellWalk) lineOption(args []word, letter, long, before string, depth int) (found bool) {
+	line := func(s string) {
+		found = true
+		w.inside(before+s, depth)
+	}
 	for i, arg := range args {
-		switch value, ok := strings.CutPrefix(arg.s, long+"="); {
-		case ok:
-			w.inside(value, depth)
-			return true
-		case arg.s == long, strings.HasPrefix(arg.s, "-") && !strings.HasPrefix(arg.s, "--") && strings.HasSuffix(arg.s, short[1:]):
-			if i+1 < len(args) {
-				w.inside(args[i+1].s, depth)
-				return true
+		name, value, has := strings.Cut(arg.s, "=")
+		if strings.HasPrefix(name, "--") {
+			switch {
+			case len(name) == 2 || !strings.HasPrefix(long, name):
+			case has:
+				line(value)
+			case i+1 < len(args):
+				line(args[i+1].s)
 			}
-		case strings.HasPrefix(arg.s, short):
-			w.inside(arg.s[len(short):], depth)
-			return true
+			continue
+		}
+		at := strings.Index(arg.s, letter)
+		if at < 1 || arg.s[0] != '-' {
+			continue
+		}
+		if rest := arg.s[at+1:]; rest != "" {
+			line(rest)
+		}
+		if strings.HasSuffix(arg.s, letter) && i+1 < len(args) {
+			line(args[i+1].s)
 		}
 	}
-	return false
+	return found
+}
+
+// evaluates notes the builtins that evaluate the subscripts in their
+// arguments, where commands can stand, when these are known only then.
+func (w *shellWalk) evaluates(name string, args []word) {
+	computed := slices.ContainsFunc(args, func(arg word) bool { return strings.Contains(arg.s, dynamic) })
+	named := name == "let" || slices.ContainsFunc(args, func(arg word) bool { return strings.HasPrefix(arg.s, "-v") })
+	if computed && named {
+		w.unseen("evaluates what is known only when it runs (%s)", name)
+	}
+}
+
+// git notes the ways in which git runs commands that its arguments or
+// settings name.
+func (w *shellWalk) git(words []word) {
+	g, ok := parseGit(words)
+	if !ok {
+		return
+	}
+	if g.configured {
+		w.unseen("gives git settings, which can name commands")
+	}
+	is := func(list ...string) bool {
+		return slices.ContainsFunc(g.args, func(arg word) bool {
+			return slices.ContainsFunc(list, func(s string) bool { return strings.HasPrefix(arg.s, s) })
+		})
+	}
+	switch g.sub {
+	case "bisect", "filter-branch", "difftool", "mergetool", "for-each-repo", "config":
+		if g.sub == "config" && is("--get", "--list", "-l") {
+			return
+		}
+	case "submodule":
+		if !is("foreach", dynamic) {
+			return
+		}
+	case "rebase":
+		if !is("-x", "--ex", dynamic) {
+			return
+		}
+	default:
+		return
+	}
+	w.unseen("gives git commands to run (%s)", g.sub)
 }
 
 // input judges a command that makes commands of what it reads.

@@ -48,6 +48,7 @@ type shellWalk struct {
 	dirs     []string
 	lost     bool              // something may have changed where and how commands run
 	lines    int               // within this one, so far
+	data     *syntax.Word      // of the latest here-document
 	commands int               // simple ones, so far
 	full     bool              // a bound is reached, and the rest not looked at
 	runs     map[string]string // what repositoryRuns said, by subcommand and root
@@ -125,8 +126,10 @@ func nesting(src string) int {
 // found wherever they stand: in substitutions, here-documents, functions.
 func (w *shellWalk) node(node syntax.Node, depth int) {
 	switch n := node.(type) {
-	case nil, *syntax.File, *syntax.BinaryCmd, *syntax.Subshell, *syntax.Block, *syntax.Word, *syntax.Lit, *syntax.SglQuoted,
+	case nil, *syntax.File, *syntax.BinaryCmd, *syntax.Subshell, *syntax.Block, *syntax.Lit, *syntax.SglQuoted,
 		*syntax.DblQuoted, *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ExtGlob, *syntax.Comment:
+	case *syntax.Word:
+		w.word(n)
 	case *syntax.Assign:
 		w.assign(n)
 	case *syntax.Stmt:
@@ -144,6 +147,17 @@ func (w *shellWalk) node(node syntax.Node, depth int) {
 	default:
 		w.lost = true
 		w.doubt("uses what is not analysed (%s)", strings.TrimPrefix(fmt.Sprintf("%T", node), "*syntax."))
+	}
+}
+
+// word notes commands in a literal word: what evaluates subscripts (test -v,
+// [[ -v, let, read, printf -v and more) runs them. A here-document is data.
+func (w *shellWalk) word(n *syntax.Word) {
+	if n == w.data {
+		return
+	}
+	if s := wordOf(n).s; strings.Contains(s, "$(") || strings.Contains(s, "`") || strings.Contains(s, "${") {
+		w.unseen("has commands in a quoted word, which something could run")
 	}
 }
 
@@ -192,6 +206,7 @@ var shiftsShell = map[string]bool{
 // redirect judges a redirect: it reads or writes the path that it names, as
 // the file tools do (BUG-SP-05).
 func (w *shellWalk) redirect(n *syntax.Redirect) {
+	w.data = n.Hdoc
 	if n.N != nil && strings.HasPrefix(n.N.Value, "{") {
 		w.lost = true
 		w.doubt("sets a variable")
