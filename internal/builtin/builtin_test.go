@@ -182,7 +182,7 @@ func FuzzAccess(f *testing.F) {
 				t.Errorf("%s %q touches nothing", c.Name, args)
 			}
 			if p, ok := tl.(tool.Previewer); ok {
-				_, _ = p.Preview(context.Background(), c) // must only come back
+				_, _ = p.Preview(context.Background(), c, a) // must only come back
 			}
 		}
 	})

@@ -47,12 +47,12 @@ func (t *editTool) Access(c *tool.Call) tool.Access {
 }
 
 // Preview shows what a call would change.
-func (t *editTool) Preview(ctx context.Context, c *tool.Call) (string, error) {
+func (t *editTool) Preview(ctx context.Context, c *tool.Call, judged tool.Access) (string, error) {
 	var in editArgs
 	if err := json.Unmarshal(c.Args, &in); err != nil {
 		return "", fmt.Errorf("previewing edit: %w", err)
 	}
-	path, err := t.resolve(in.FilePath)
+	path, err := t.judged(judged, in.FilePath)
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -154,11 +155,24 @@ func TestPreview(t *testing.T) {
 		{"write_file", `{"file_path":"d/new","content":"x"}`, "--- /dev/null\n+++ d/new\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n"},
 	} {
 		c := &tool.Call{ID: "p", Name: tt.name, Args: []byte(tt.args)}
-		if got, err := s.tools[tt.name].(tool.Previewer).Preview(t.Context(), c); err != nil || got != tt.want {
+		if got, err := s.tools[tt.name].(tool.Previewer).Preview(t.Context(), c, s.tools[tt.name].(tool.Accessor).Access(c)); err != nil || got != tt.want {
 			t.Errorf("%s %s: %q, %v", tt.name, tt.args, got, err)
 		}
 		s.clean(".", "f")
 		s.holds("f", "a\nb\nc\n")
+	}
+	// What a person sees is what the call was judged by, wherever a link leads by then.
+	s.write("other", "secret\n")
+	c := &tool.Call{ID: "q", Name: "edit", Args: []byte(`{"file_path":"link","old_string":"b","new_string":"B"}`)}
+	if err := os.Symlink("f", s.path("link")); err != nil {
+		t.Fatal(err)
+	}
+	judged := s.tools["edit"].(tool.Accessor).Access(c)
+	if err := errors.Join(os.Remove(s.path("link")), os.Symlink("other", s.path("link"))); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.tools["edit"].(tool.Previewer).Preview(t.Context(), c, judged); err != nil || !strings.HasPrefix(got, "--- f\n") {
+		t.Errorf("preview after the link was moved: %q, %v", got, err)
 	}
 	r := s.call("edit", obj{"file_path": "f", "old_string": "b", "new_string": "B"})
 	if r.Display != "--- f\n+++ f\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n" {

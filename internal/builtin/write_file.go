@@ -50,12 +50,12 @@ func (b *base) writeAccess(p string) tool.Access {
 }
 
 // Preview shows what a call would change.
-func (t *writeFile) Preview(ctx context.Context, c *tool.Call) (string, error) {
+func (t *writeFile) Preview(ctx context.Context, c *tool.Call, judged tool.Access) (string, error) {
 	var in writeArgs
 	if err := json.Unmarshal(c.Args, &in); err != nil {
 		return "", fmt.Errorf("previewing write_file: %w", err)
 	}
-	path, err := t.resolve(in.FilePath)
+	path, err := t.judged(judged, in.FilePath)
 	if err != nil {
 		return "", err
 	}

@@ -42,9 +42,10 @@ type Finalizer interface {
 type Describer interface{ Describe(v *View) string }
 
 // A Previewer can show a person what a call would change, as a unified diff,
-// before it is approved. It changes nothing.
+// before it is approved. It changes nothing, and looks only at what the call was
+// judged by.
 type Previewer interface {
-	Preview(ctx context.Context, c *Call) (string, error)
+	Preview(ctx context.Context, c *Call, judged Access) (string, error)
 }
 
 // Access is what one call touches.

@@ -210,7 +210,7 @@ func preview(ctx context.Context, q *sched.Question) (diff string) {
 			diff = fmt.Sprintf("(the change cannot be shown: %v)", r)
 		}
 	}()
-	diff, err := p.Preview(ctx, q.Call)
+	diff, err := p.Preview(ctx, q.Call, q.Access)
 	if err != nil {
 		return fmt.Sprintf("(the change cannot be shown: %v)", err)
 	}
