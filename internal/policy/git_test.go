@@ -303,3 +303,19 @@ func TestGitShowsNames(t *testing.T) {
 		}
 	}
 }
+
+// TestGitBelowTheRoot: a whole work tree below the root came with the files or
+// was made by a call, so its settings are nobody's.
+func TestGitBelowTheRoot(t *testing.T) {
+	w := newWorld(t)
+	w.put(t, "ws/sub/repo/.git/HEAD", "ref: refs/heads/x\n")
+	p, _, err := New(w.options(AutoEdit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for call, want := range map[string]string{"shin . git log": "allow", "shin sub/repo git log": "ask"} {
+		if got := p.Decide(t.Context(), w.request(t, call)); decisions[got.Decision] != want {
+			t.Errorf("%s: %s (%s), want %s", call, decisions[got.Decision], got.Reason, want)
+		}
+	}
+}
