@@ -97,8 +97,8 @@ func rows(ctx context.Context, c *capstan) []row {
 		{"1,000 sequential job_list calls (a trivial tool), ms", "–", c.span(`for (let i = 0; i < 1000; i++) await tools.job_list({})`)},
 		{"cold exec that reads 1 MB, ms", "–", c.wall("exec", "-e", `text((await tools.read_file({ file_path: "big.txt" })).output.length)`)},
 		{"cold exec that prints 1 MB, ms", "–", c.wall("exec", "-e", `text("x".repeat(1e6))`)},
-		{"memory of the parent while a program waits, MB", "–", func() (float64, error) { return c.idle(ctx, false) }},
-		{"memory of an idle child, MB", "8", func() (float64, error) { return c.idle(ctx, true) }},
+		{"memory of the parent while a program waits, MB", "–", func() (float64, error) { return c.idle(false) }},
+		{"memory of an idle child, MB", "8", func() (float64, error) { return c.idle(true) }},
 	}
 }
 
@@ -168,7 +168,7 @@ func (c *capstan) span(program string) func() (float64, error) {
 
 // idle reads the resident memory of a run that waits for a command, or of its
 // child.
-func (c *capstan) idle(ctx context.Context, child bool) (float64, error) {
+func (c *capstan) idle(child bool) (float64, error) {
 	if child {
 		r := quickjs.New(quickjs.Options{Binary: c.bin, Spares: 1})
 		defer r.Close()

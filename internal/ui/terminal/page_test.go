@@ -32,7 +32,9 @@ func (f *fake) Run(context.Context, *tool.Invocation) (tool.Result, error) {
 
 type previewed struct{ fake }
 
-func (f *previewed) Preview(context.Context, *tool.Call, tool.Access) (string, error) { return f.fake.preview() }
+func (f *previewed) Preview(context.Context, *tool.Call, tool.Access) (string, error) {
+	return f.fake.preview()
+}
 
 // question makes a question about a call of a tool.
 func question(t testing.TB, f tool.Tool, call tool.Call, why string) *sched.Question {
