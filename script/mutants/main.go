@@ -14,6 +14,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
@@ -223,6 +224,10 @@ func command(ctx context.Context, dir, name string, args ...string) (string, err
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), mark+dir)
+	cmd.WaitDelay = 10 * time.Second // what a mutant leaves running may hold the pipe; sweep ends it
 	out, err := cmd.CombinedOutput()
+	if errors.Is(err, exec.ErrWaitDelay) { // it had ended, and well
+		err = nil
+	}
 	return string(out), err
 }
