@@ -489,6 +489,36 @@ func TestDecide(t *testing.T) {
 		{Yolo, "deny Bash(curl:*)", "sh FOO=1 curl x", "deny", "curl"},
 		{Yolo, "deny Bash(rm)", "sh rm -rf x", "allow", ""},
 
+		// What the parser and bash read differently.
+		{Plan, "", "sh echo a \\\r\ntouch x", "deny", ""},
+		{Plan, "", "sh echo a\r#; touch x", "deny", ""},
+		{Plan, "", "sh cat a.txt\r\n", "deny", ""},
+		{Plan, "", "sh echo a # x \\\ntouch x", "deny", ""},
+		{Plan, "", "sh cat <<E\na\nE\\\n\ntouch x\nE\n", "deny", ""},
+		{Plan, "", "sh cat <<\"E\"#; touch x\nE\n", "deny", ""},
+		{Plan, "", "sh cat <<'E'#; touch x\nE\n", "deny", ""},
+		{Plan, "", "sh cat <<\\E#; touch x\nE\n", "deny", ""},
+		{Plan, "", "sh ls \\\n-la", "allow", ""},
+		{Plan, "", "sh cat <<'E'\n# a comment\nE\n", "allow", ""},
+		{Yolo, "deny Bash(rm:*)", "sh echo a\r#; rm x", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh echo hi # \\\nrm x", "ask", "rm"},
+		{Yolo, "deny Bash(rm:*)", "sh bash -c 'echo a\r#; rm x'", "ask", "rm"},
+
+		// Redirects whose paths are known, and those whose are not.
+		{Yolo, "deny Edit(keep)", "sh echo x > keep", "deny", "keep"},
+		{Yolo, "deny Edit(keep)", "sh set -e; echo x > keep", "deny", "keep"},
+		{Yolo, "deny Edit(keep)", "sh X=1; echo x > keep", "deny", "keep"},
+		{Yolo, "deny Edit(keep)", "sh if true; then echo x; fi > keep", "deny", "keep"},
+		{Yolo, "deny Edit(keep)", "sh for i in 1; do echo x > keep; done", "deny", "keep"},
+		{Yolo, "deny Edit(keep)", "sh echo x > kee?", "ask", "keep"},
+		{Yolo, "deny Edit(keep)", "sh echo x > $PWD/keep", "ask", "keep"},
+		{Yolo, "", "sh echo x > kee?", "allow", ""},
+		{Yolo, "deny Read(.env)", "sh read l < .env; echo $l", "deny", ".env"},
+		{Yolo, "deny Read(.env)", "sh export A=1; cat < .env", "deny", ".env"},
+		{Yolo, "deny Read(.env)", "sh while read l; do echo $l; done < .env", "deny", ".env"},
+		{Yolo, "deny Read(.env)", "sh cat <>.env", "deny", ".env"},
+		{Yolo, "ask Edit(keep)", "sh set -e; echo y > keep", "ask", "keep"},
+
 		// Options of a shell, and what else takes a line.
 		{Yolo, "deny Bash(rm:*)", "sh bash -c -- 'rm x'", "deny", "rm"},
 		{Yolo, "deny Bash(rm:*)", "sh bash -cx 'rm x'", "deny", "rm"},

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -27,7 +29,7 @@ const (
 // asks, so that a judgement takes little time; it ends early when stopped.
 func (p *Policy) shellActs(src, dir string, stopped func() bool) []act {
 	ruled := p.shellRule(func(*commandPattern) bool { return true }) != nil
-	w := &shellWalk{place: p.place, stopped: stopped, runs: map[string]string{}, dirs: []string{dir}, ruled: ruled}
+	w := &shellWalk{place: p.place, stopped: stopped, runs: map[string]string{}, dirs: []string{dir}, ruled: ruled, guarded: p.guarded()}
 	w.source(src, 0)
 	if w.full {
 		w.acts = append(w.acts[:min(len(w.acts), maxActs)], act{kind: actOpaque, unread: true, cut: true,
@@ -54,6 +56,7 @@ type shellWalk struct {
 	runs     map[string]string // what repositoryRuns said, by subcommand and root
 	stopped  func() bool
 	ruled    bool // a rule forbids some commands, or asks about them
+	guarded  bool // and some files
 }
 
 // doubt notes something that cannot be judged, once.
@@ -98,11 +101,40 @@ func parse(src string) (*syntax.File, error) {
 	if nesting(src) > maxNesting {
 		return nil, errors.New("is nested too deeply")
 	}
+	if what := ambiguous(src); what != "" {
+		return nil, errors.New(what)
+	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(src), "")
 	if err != nil {
 		return nil, fmt.Errorf("cannot be parsed (%s)", show(err.Error()))
 	}
 	return file, nil
+}
+
+// ambiguous finds what the parser and bash read differently: a carriage return is
+// a character to bash and white space to the parser, a continued line ends a
+// comment or a here-document for one of them only, and so does a # behind a
+// quoted delimiter. Nobody can say then which commands would run.
+func ambiguous(src string) string {
+	switch {
+	case strings.Contains(src, "\r"):
+		return "holds a carriage return"
+	case strings.Contains(src, "\\\n") && (strings.Contains(src, "#") || strings.Contains(src, "<<")):
+		return "continues a line where it has a comment or a here-document"
+	case strings.Contains(src, "<<") && hashedDelimiter().MatchString(src):
+		return "has a # in the delimiter of a here-document"
+	}
+	return ""
+}
+
+var hashedDelimiter = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`<<-?[ \t]*(?:"[^"\n]*"|'[^'\n]*'|\\.|[^ \t\n;&|<>()#])*#`)
+})
+
+// guarded says whether a deny or ask rule is about files.
+func (p *Policy) guarded() bool {
+	about := func(r *rule) bool { return r.path != nil }
+	return slices.ContainsFunc(p.deny, about) || slices.ContainsFunc(p.ask, about)
 }
 
 // nesting bounds how deep a line can nest, for the parser recurses.
@@ -234,14 +266,19 @@ func (w *shellWalk) redirect(n *syntax.Redirect) {
 		return
 	}
 	paths, ok := w.paths(target)
-	if !ok || n.Op == syntax.DplIn {
-		w.doubt("redirects to or from something that is known only when it runs")
-		return
+	if !ok || n.Op == syntax.DplIn { // the paths that are known count all the same
+		const why = "redirects to or from something that is known only when it runs"
+		if w.guarded { // cut: rules of any kind cannot be checked
+			w.acts = append(w.acts, act{kind: actOpaque, unread: true, cut: true, why: "the command line " + why})
+		} else {
+			w.doubt(why)
+		}
 	}
 	for _, path := range paths {
-		if n.Op == syntax.RdrIn {
+		if n.Op == syntax.RdrIn || n.Op == syntax.RdrInOut {
 			w.acts = append(w.acts, act{kind: actRead, tool: readTool, path: path})
-		} else {
+		}
+		if n.Op != syntax.RdrIn {
 			w.acts = append(w.acts, act{kind: actWrite, tool: writeTool, path: path})
 		}
 	}
