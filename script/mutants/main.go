@@ -158,7 +158,7 @@ func try(ctx context.Context, dir, patch string) (verdict, detail string) {
 			return "broken", "what comes first fails:\n" + out
 		}
 	}
-	out, err := command(ctx, dir, "go", append([]string{"test", "-count=1", "-vet=off", "-timeout=5m"}, tests...)...)
+	out, err := command(ctx, dir, "go", append([]string{"test", "-count=1", "-vet=off", "-timeout=90s"}, tests...)...)
 	switch {
 	case err == nil:
 		return "SURVIVED", ""
