@@ -55,7 +55,7 @@ func BenchmarkEvent(b *testing.B) {
 			c.limit = 1 << 60
 			r := &llm.Request{Model: "m", Messages: said("hi"), Tools: tools4}
 			names := llm.NewNames(nameRule, r.Tools, nil)
-			dec := &decoder{client: c, ctx: b.Context(), request: r, names: names, yield: func(llm.Event, error) bool { return true }}
+			dec := &decoder{client: c, ctx: b.Context(), request: r, names: names, Emitter: llm.NewEmitter(func(llm.Event, error) bool { return true })}
 			dec.assembler.init(r, names)
 			dec.filter.init(c.profile, r, names)
 			b.ReportAllocs()

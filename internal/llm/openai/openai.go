@@ -12,13 +12,10 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"iter"
-	"mime"
 	"net/http"
 	"slices"
-	"strings"
 
 	"capstan/internal/llm"
 )
@@ -56,13 +53,8 @@ func (c *Client) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event
 			yield(nil, c.endpoint.Failure(ctx, err))
 			return
 		}
-		for _, w := range names.Warnings() {
-			if c.endpoint.First(w) && !yield(llm.Warning{Text: w}, nil) {
-				return
-			}
-		}
 		once := func() iter.Seq2[llm.Event, error] { return c.once(ctx, r, body, names) }
-		for e, err := range c.endpoint.Repeat(ctx, once) {
+		for e, err := range c.endpoint.Answer(ctx, names, once) {
 			if !yield(e, err) {
 				return
 			}
@@ -81,14 +73,14 @@ func (c *Client) once(ctx context.Context, r *llm.Request, body []byte, names *l
 			return
 		}
 		defer resp.Body.Close()
-		d := &decoder{client: c, ctx: ctx, request: r, names: names, sent: len(body), yield: yield}
+		d := &decoder{client: c, ctx: ctx, request: r, names: names, sent: len(body), Emitter: llm.NewEmitter(yield)}
 		d.assembler.init(r, names)
 		d.filter.init(c.profile, r, names)
 		body := bufio.NewReader(resp.Body)
-		if streamed(body) {
+		if llm.Streamed(body) {
 			d.stream(body)
 		} else {
-			d.whole(body, mediaType(resp))
+			d.whole(body, llm.MediaType(resp))
 		}
 	}
 }
@@ -104,30 +96,6 @@ func (c *Client) header() http.Header {
 		h.Set("Authorization", "Bearer "+c.endpoint.Key)
 	}
 	return h
-}
-
-// streamed looks at the first byte that is not space: servers send errors as
-// JSON under the type of a stream, and streams under that of JSON.
-func streamed(body *bufio.Reader) bool {
-	for {
-		c, err := body.ReadByte()
-		switch {
-		case err != nil:
-			return true // which will find the same error
-		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
-			continue
-		}
-		_ = body.UnreadByte() // cannot fail after ReadByte
-		return c != '{' && c != '[' && c != '<'
-	}
-}
-
-func mediaType(resp *http.Response) string {
-	t, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if err != nil {
-		return "something else"
-	}
-	return t
 }
 
 // Models lists the models that the endpoint offers, sorted.
@@ -147,7 +115,7 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, c.endpoint.ProtocolError("the list of models is not what the API promises: %s", excerpt(raw))
+		return nil, c.endpoint.ProtocolError("the list of models is not what the API promises: %s", llm.Excerpt(raw))
 	}
 	var out []string
 	for _, m := range list.Data {
@@ -157,13 +125,4 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil
-}
-
-// excerpt is the beginning of what a server sent, for an error.
-func excerpt(raw []byte) string {
-	s := strings.TrimSpace(strings.ToValidUTF8(string(raw[:min(len(raw), 200)]), "\uFFFD"))
-	if len(raw) > 200 {
-		s += "…"
-	}
-	return fmt.Sprintf("%q", s)
 }

@@ -18,8 +18,7 @@ type decoder struct {
 	request *llm.Request
 	names   *llm.Names
 	sent    int // bytes of the request
-	yield   func(llm.Event, error) bool
-	stopped bool
+	*llm.Emitter
 
 	text      llm.Joiner
 	thought   llm.Joiner
@@ -33,21 +32,6 @@ type decoder struct {
 	size    int
 }
 
-// emit passes an event on and reports whether more are wanted.
-func (d *decoder) emit(e llm.Event) bool {
-	if !d.stopped && !d.yield(e, nil) {
-		d.stopped = true
-	}
-	return !d.stopped
-}
-
-func (d *decoder) fail(err error) {
-	if !d.stopped {
-		d.stopped = true
-		d.yield(nil, err)
-	}
-}
-
 // stream reads server-sent events. What comes after the reason to finish is
 // not worth an error.
 func (d *decoder) stream(body io.Reader) {
@@ -56,7 +40,7 @@ func (d *decoder) stream(body io.Reader) {
 			if d.finish != "" {
 				break
 			}
-			d.fail(d.client.endpoint.Failure(d.ctx, err))
+			d.Fail(d.client.endpoint.Failure(d.ctx, err))
 			return
 		}
 		data := bytes.TrimSpace(frame.Data)
@@ -65,7 +49,7 @@ func (d *decoder) stream(body io.Reader) {
 		}
 		if string(data) == "[DONE]" {
 			if !d.started {
-				d.fail(d.client.endpoint.ProtocolError("the stream ended without an answer"))
+				d.Fail(d.client.endpoint.ProtocolError("the stream ended without an answer"))
 				return
 			}
 			if d.finish == "" {
@@ -73,7 +57,7 @@ func (d *decoder) stream(body io.Reader) {
 			}
 			break
 		}
-		if d.chunk(data); d.stopped {
+		if d.chunk(data); d.Stopped() {
 			return
 		}
 		if d.finish != "" && d.counted {
@@ -81,7 +65,7 @@ func (d *decoder) stream(body io.Reader) {
 		}
 	}
 	if d.finish == "" {
-		d.fail(d.client.endpoint.Cut())
+		d.Fail(d.client.endpoint.Cut())
 		return
 	}
 	d.end()
@@ -89,42 +73,32 @@ func (d *decoder) stream(body io.Reader) {
 
 // whole reads an answer that is not streamed, though it was asked for.
 func (d *decoder) whole(body io.Reader, kind string) {
-	raw, err := io.ReadAll(io.LimitReader(body, int64(d.client.limit)+1))
-	switch {
-	case err != nil:
-		d.fail(d.client.endpoint.Failure(d.ctx, err))
-	case len(raw) > d.client.limit:
-		d.tooLong()
-	case !json.Valid(raw):
-		text := d.client.endpoint.Refusal(200, nil, raw) // reads pages of HTML
-		d.fail(d.client.endpoint.ProtocolError("instead of an answer came %s: %s", kind, text.Message))
-	default:
-		if d.chunk(raw); d.stopped {
-			return
-		}
-		if !d.started {
-			d.fail(d.client.endpoint.ProtocolError("the answer has no choices: %s", excerpt(raw)))
-			return
-		}
-		if d.finish == "" {
-			d.finish = "stop"
-		}
-		d.end()
+	raw, err := d.client.endpoint.Whole(d.ctx, body, kind, d.client.limit)
+	if err != nil {
+		d.Fail(err)
+		return
 	}
-}
-
-func (d *decoder) tooLong() {
-	d.fail(d.client.endpoint.ProtocolError("the answer is longer than %d MiB", d.client.limit>>20))
+	if d.chunk(raw); d.Stopped() {
+		return
+	}
+	if !d.started {
+		d.Fail(d.client.endpoint.ProtocolError("the answer has no choices: %s", llm.Excerpt(raw)))
+		return
+	}
+	if d.finish == "" {
+		d.finish = "stop"
+	}
+	d.end()
 }
 
 func (d *decoder) chunk(data []byte) {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
-		d.fail(d.client.endpoint.ProtocolError("a piece of the answer is not what the API promises (%v): %s", err, excerpt(data)))
+		d.Fail(d.client.endpoint.ProtocolError("a piece of the answer is not what the API promises (%v): %s", err, llm.Excerpt(data)))
 		return
 	}
 	if len(c.Error) > 0 && string(c.Error) != "null" {
-		d.fail(d.client.endpoint.Refusal(0, nil, data))
+		d.Fail(d.client.endpoint.Refusal(0, nil, data))
 		return
 	}
 	if c.XGroq != nil && c.Usage == nil {
@@ -153,24 +127,24 @@ func (d *decoder) choice(c *choice) {
 	d.size += len(thought) + len(text)
 	d.details.add(piece.ReasoningDetails)
 	if s := d.thought.Push(thought); s != "" {
-		d.emit(llm.Reasoning{Text: s})
+		d.Emit(llm.Reasoning{Text: s})
 	}
 	d.say(d.text.Push(text))
 	for i := range piece.ToolCalls {
 		s := d.assembler.add(i, len(piece.ToolCalls), &piece.ToolCalls[i])
 		if s == nil {
-			d.fail(d.client.endpoint.ProtocolError("the answer has more than %d tool calls", maxCalls))
+			d.Fail(d.client.endpoint.ProtocolError("the answer has more than %d tool calls", maxCalls))
 			return
 		}
 		d.size += len(piece.ToolCalls[i].Function.Arguments.Text)
-		d.emit(llm.Progress{Name: d.names.Canonical(s.name), Bytes: len(s.args)})
+		d.Emit(llm.Progress{Name: d.names.Canonical(s.name), Bytes: len(s.args)})
 	}
 	if c.FinishReason != "" {
 		d.finish, d.counted = c.FinishReason, false // counts so far are not the last
 	}
 	d.count(c.Usage)
 	if d.size+d.details.size > d.client.limit {
-		d.tooLong()
+		d.Fail(d.client.endpoint.TooLong(d.client.limit))
 	}
 }
 
@@ -178,10 +152,10 @@ func (d *decoder) choice(c *choice) {
 func (d *decoder) say(s string) {
 	thought, text := d.filter.push(s)
 	if thought != "" {
-		d.emit(llm.Reasoning{Text: thought})
+		d.Emit(llm.Reasoning{Text: thought})
 	}
 	if text != "" {
-		d.emit(llm.Text{Text: text})
+		d.Emit(llm.Text{Text: text})
 	}
 }
 
@@ -190,10 +164,10 @@ func (d *decoder) count(u *usage) {
 		return
 	}
 	d.counted = true
-	d.emit(llm.Usage{Usage: u.words()})
+	d.Emit(llm.Usage{Usage: u.words()})
 	// A token is hardly ever more than 12 bytes of a request.
 	if p := int(u.PromptTokens); d.client.profile.CutsPrompts && p > 0 && d.sent > 16<<10 && !d.hasMedia() && p < d.sent/12 && d.client.endpoint.First("cuts prompts") {
-		d.emit(llm.Warning{Text: fmt.Sprintf("%s read %d tokens of a request of %d bytes: it cuts the beginning of the prompt off. Raise its context size (Ollama: OLLAMA_CONTEXT_LENGTH; llama.cpp: -c).",
+		d.Emit(llm.Warning{Text: fmt.Sprintf("%s read %d tokens of a request of %d bytes: it cuts the beginning of the prompt off. Raise its context size (Ollama: OLLAMA_CONTEXT_LENGTH; llama.cpp: -c).",
 			d.client.endpoint.Name, p, d.sent)})
 	}
 }
@@ -221,27 +195,27 @@ func (d *decoder) hasMedia() bool {
 // end yields what is known only now: the calls, and why the answer ended.
 func (d *decoder) end() {
 	if s := d.thought.Flush(); s != "" {
-		d.emit(llm.Reasoning{Text: s})
+		d.Emit(llm.Reasoning{Text: s})
 	}
 	if state, err := d.details.json(); err == nil && state != nil {
-		d.emit(llm.State{Kind: msg.Reasoning, Data: state})
+		d.Emit(llm.State{Kind: msg.Reasoning, Data: state})
 	}
 	d.say(d.text.Flush())
 	finish := finishes(d.finish)
 	calls := d.assembler.finish(finish == llm.FinishLength)
 	thought, text, leaked, left := d.filter.close(len(calls) == 0)
 	if thought != "" {
-		d.emit(llm.Reasoning{Text: thought})
+		d.Emit(llm.Reasoning{Text: thought})
 	}
 	if text != "" {
-		d.emit(llm.Text{Text: text})
+		d.Emit(llm.Text{Text: text})
 	}
 	if len(leaked) > 0 {
 		calls = d.assembler.leaked(leaked)
-		d.emit(llm.Warning{Text: fmt.Sprintf("%s left %d tool calls in the text of its answer; they were recognised", d.client.endpoint.Name, len(calls))})
+		d.Emit(llm.Warning{Text: fmt.Sprintf("%s left %d tool calls in the text of its answer; they were recognised", d.client.endpoint.Name, len(calls))})
 	}
 	for _, c := range calls {
-		if !d.emit(llm.Call{Call: c}) {
+		if !d.Emit(llm.Call{Call: c}) {
 			return
 		}
 	}
@@ -251,7 +225,7 @@ func (d *decoder) end() {
 	if finish == llm.FinishCalls && len(calls) == 0 {
 		finish = llm.FinishStop
 	}
-	d.emit(llm.Done{Finish: finish, Leaked: left})
+	d.Emit(llm.Done{Finish: finish, Leaked: left})
 }
 
 func finishes(reason llm.Loose) llm.Finish {

@@ -1,0 +1,115 @@
+package llm
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"mime"
+	"net/http"
+	"strings"
+)
+
+// Answer is what every family's Stream does once it has encoded its request:
+// it warns of the names that had to change, once, and makes the request with
+// once, again while that can help.
+func (e *Endpoint) Answer(ctx context.Context, names *Names, once func() iter.Seq2[Event, error]) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for _, w := range names.Warnings() {
+			if e.First(w) && !yield(Warning{Text: w}, nil) {
+				return
+			}
+		}
+		for event, err := range e.Repeat(ctx, once) {
+			if !yield(event, err) {
+				return
+			}
+		}
+	}
+}
+
+// An Emitter hands the events of one answer to a loop that may end at any of
+// them. After the end of the loop, or an error, it hands out nothing.
+type Emitter struct {
+	yield   func(Event, error) bool
+	stopped bool
+}
+
+// NewEmitter returns an Emitter for a loop's yield.
+func NewEmitter(yield func(Event, error) bool) *Emitter { return &Emitter{yield: yield} }
+
+// Emit passes an event on and reports whether more are wanted.
+func (m *Emitter) Emit(e Event) bool {
+	if !m.stopped && !m.yield(e, nil) {
+		m.stopped = true
+	}
+	return !m.stopped
+}
+
+// Fail ends the answer with an error.
+func (m *Emitter) Fail(err error) {
+	if !m.stopped {
+		m.stopped = true
+		m.yield(nil, err)
+	}
+}
+
+// Stopped reports whether nothing more is wanted.
+func (m *Emitter) Stopped() bool { return m.stopped }
+
+// Streamed looks at the first byte of an answer that is not space: servers send
+// errors as JSON under the type of a stream, and streams under that of JSON.
+func Streamed(body *bufio.Reader) bool {
+	for {
+		c, err := body.ReadByte()
+		switch {
+		case err != nil:
+			return true // which will find the same error
+		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+			continue
+		}
+		_ = body.UnreadByte() // cannot fail after ReadByte
+		return c != '{' && c != '[' && c != '<'
+	}
+}
+
+// MediaType names the type of an answer, for an error.
+func MediaType(resp *http.Response) string {
+	t, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil {
+		return "something else"
+	}
+	return t
+}
+
+// Whole reads an answer that is not streamed, though that was asked for: JSON
+// of at most limit bytes. A page of HTML is an error that says so.
+func (e *Endpoint) Whole(ctx context.Context, body io.Reader, kind string, limit int) ([]byte, error) {
+	raw, err := io.ReadAll(io.LimitReader(body, int64(limit)+1))
+	switch {
+	case err != nil:
+		return nil, e.Failure(ctx, err)
+	case len(raw) > limit:
+		return nil, e.TooLong(limit)
+	case !json.Valid(raw):
+		text := e.Refusal(http.StatusOK, nil, raw) // reads pages of HTML
+		return nil, e.ProtocolError("instead of an answer came %s: %s", kind, text.Message)
+	}
+	return raw, nil
+}
+
+// TooLong is the error of an answer of more than limit bytes.
+func (e *Endpoint) TooLong(limit int) *Error {
+	return e.ProtocolError("the answer is longer than %d MiB", limit>>20)
+}
+
+// Excerpt is the beginning of what a server sent, quoted, for an error.
+func Excerpt(raw []byte) string {
+	s := strings.TrimSpace(strings.ToValidUTF8(string(raw[:min(len(raw), 200)]), "\uFFFD"))
+	if len(raw) > 200 {
+		s += "…"
+	}
+	return fmt.Sprintf("%q", s)
+}
