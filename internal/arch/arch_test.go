@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	"internal/llm/llmtest":               {"internal/msg"}, // and nothing that it tests
 	"internal/llm/llmtest/cmd/llmtest":   {"internal/llm/llmtest"},
 	"internal/session":                   {"internal/msg"},
+	"internal/agent":                     {"internal/llm", "internal/sched", "internal/tool", "internal/session", "internal/msg"},
 	"internal/ui/terminal":               {"internal/sched", "internal/tool", "internal/msg"},
 	"internal/app":                       {"*"},
 	"internal/arch":                      {},
