@@ -127,7 +127,7 @@ func TestFaults(t *testing.T) {
 }
 
 // Only what loses nothing is coerced, and only where the value as given fails.
-// BUG-AR-01 BUG-AR-13 BUG-AR-15
+// BUG-AR-01 BUG-AR-13 BUG-AR-15 BUG-AR-16
 func TestCoercion(t *testing.T) {
 	const s = `{"type":"object","properties":{"n":{"type":"integer"},"f":{"type":["number","null"]},"b":{"type":"boolean"},"s":{"type":"string"},
 		"o":{"type":"object","properties":{"x":{"type":"integer"}}},"a":{"type":"array","items":{"type":"integer"}},

@@ -16,7 +16,8 @@ import (
 // OpenAI reduces a schema to what OpenAI's APIs take as the parameters of a
 // function: the root is an object without anyOf, oneOf, allOf, not, enum or
 // const; every object has properties and every array items; no schema is a
-// boolean.
+// boolean. An object that says nothing of its properties may have any, in so
+// many words: a server that writes arguments by a grammar would let it have none.
 func OpenAI(raw json.RawMessage) (json.RawMessage, error) {
 	return reduce(raw, "OpenAI", func(r *reducer, root *value) *value {
 		root = r.rootObject(root)
@@ -27,9 +28,7 @@ func OpenAI(raw json.RawMessage) (json.RawMessage, error) {
 			if has(v.get("type"), "array") && v.get("items") == nil {
 				r.set(v, "items", object())
 			}
-			if has(v.get("type"), "object") && v.get("properties") == nil {
-				r.set(v, "properties", object())
-			}
+			r.declare(v)
 		})
 		return root
 	})
@@ -299,6 +298,20 @@ func (r *reducer) unbool(v *value) {
 			}
 		}
 	}
+}
+
+// declare gives an object that has none its properties, and its freedom.
+func (r *reducer) declare(v *value) {
+	if !has(v.get("type"), "object") || v.get("properties") != nil {
+		return
+	}
+	r.set(v, "properties", object())
+	for _, k := range []string{"additionalProperties", "patternProperties", "unevaluatedProperties", "$ref", "anyOf", "oneOf", "allOf"} {
+		if v.get(k) != nil {
+			return
+		}
+	}
+	r.set(v, "additionalProperties", &value{kind: boolKind, boolean: true})
 }
 
 // untuple gives an array with a schema for each place one for all of them.

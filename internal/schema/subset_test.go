@@ -22,7 +22,7 @@ func TestSubsets(t *testing.T) {
 		{"no schema", ``, out{"openai": `{"type":"object","properties":{}}`, "anthropic": `{"type":"object","properties":{}}`, "gemini": `{"type":"object"}`}},
 		{"true", `true`, out{"openai": `{"type":"object","properties":{}}`, "anthropic": `{"type":"object","properties":{}}`, "gemini": `{"type":"object"}`}},
 		{"an object without properties, an array without items", `{"type":"object","properties":{"o":{"type":"object"},"a":{"type":["array","null"]}}}`, out{
-			"openai": `{"type":"object","properties":{"o":{"type":"object","properties":{}},"a":{"type":["array","null"],"items":{}}}}`,
+			"openai": `{"type":"object","properties":{"o":{"type":"object","properties":{},"additionalProperties":true},"a":{"type":["array","null"],"items":{}}}}`,
 			"gemini": `{"type":"object","properties":{"o":{"type":"object"},"a":{"nullable":true,"type":"array","items":{"type":"string"}}}}`}},
 		{"alternatives at the root", `{"anyOf":[{"properties":{"a":{"type":"string"},"c":{}},"required":["a","c"]},{"properties":{"b":{"type":"string"},"a":{"type":"number"}},"required":["b","c"]}]}`, out{
 			"openai":    `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"number"}]},"c":{},"b":{"type":"string"}},"required":["c"],"description":"Give the arguments of one of these sets: (a, c), (b, c).","type":"object"}`,
@@ -48,6 +48,26 @@ func TestSubsets(t *testing.T) {
 		{"booleans", `{"type":"object","properties":{"a":true,"b":false},"additionalProperties":false}`, out{
 			"openai": `{"type":"object","properties":{"a":{},"b":{"not":{}}},"additionalProperties":false}`,
 			"gemini": `{"type":"object","properties":{"a":{"type":"string","description":"Any JSON value."},"b":{"type":"string","description":"Any JSON value."}}}`}},
+		{"a definition or null (BUG-SC-01)", `{"type":"object","properties":{"target":{"anyOf":[{"$ref":"#/$defs/Issue"},{"type":"null"}]}},"$defs":{"Issue":{"type":"object","properties":{"id":{"type":"string"}}}}}`, out{
+			"gemini": `{"type":"object","properties":{"target":{"nullable":true,"type":"object","properties":{"id":{"type":"string"}}}}}`}},
+		{"a reference into properties (BUG-SC-03)", `{"type":"object","properties":{"headers":{"type":"object"},"actions":{"type":"array","items":{"$ref":"#/properties/headers"}},"loose":{"type":"array"}}}`, out{
+			"openai": `{"type":"object","properties":{"headers":{"type":"object","properties":{},"additionalProperties":true},"actions":{"type":"array","items":{"$ref":"#/properties/headers"}},"loose":{"type":"array","items":{}}}}`,
+			"gemini": `{"type":"object","properties":{"headers":{"type":"object"},"actions":{"type":"array","items":{"type":"object"}},"loose":{"type":"array","items":{"type":"string"}}}}`}},
+		{"a union with null, no type at all (BUG-SC-05)", `{"type":"object","properties":{"state":{"type":["string","null"]},"meta":{}}}`, out{
+			"gemini": `{"type":"object","properties":{"state":{"nullable":true,"type":"string"},"meta":{"type":"string"}}}`}},
+		{"a condition at the root (BUG-SC-08)", `{"type":"object","properties":{"mode":{"type":"string"},"size":{"type":"integer"}},"allOf":[{"if":{"properties":{"mode":{"const":"big"}}},"then":{"required":["size"]}}]}`, out{
+			"openai":    `{"type":"object","properties":{"mode":{"type":"string"},"size":{"type":"integer"}}}`,
+			"anthropic": `{"type":"object","properties":{"mode":{"type":"string"},"size":{"type":"integer"}}}`,
+			"gemini":    `{"type":"object","properties":{"mode":{"type":"string"},"size":{"type":"integer"}}}`}},
+		{"nothing but a type (BUG-SC-10)", `{"type":"object"}`, out{
+			"openai": `{"type":"object","properties":{}}`, "anthropic": `{"type":"object","properties":{}}`, "gemini": `{"type":"object"}`}},
+		{"not even that (BUG-SC-10)", `{}`, out{
+			"openai": `{"type":"object","properties":{}}`, "anthropic": `{"type":"object","properties":{}}`, "gemini": `{"type":"object"}`}},
+		{"null (BUG-SC-10)", `null`, out{
+			"openai": `{"type":"object","properties":{}}`, "anthropic": `{"type":"object","properties":{}}`, "gemini": `{"type":"object"}`}},
+		{"an object of any form, in a tool that calls others (BUG-AR-08)", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},"map":{"type":"object","additionalProperties":{"type":"string"}}}}`, out{
+			"openai": `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","properties":{},"additionalProperties":true},"map":{"type":"object","additionalProperties":{"type":"string"},"properties":{}}}}`,
+			"gemini": `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},"map":{"type":"object","description":"(any other property: {\"type\":\"string\"})"}}}`}},
 	}
 	apis := map[string]func(json.RawMessage) (json.RawMessage, error){"openai": OpenAI, "anthropic": Anthropic, "gemini": Gemini}
 	for _, tt := range tests {
