@@ -101,6 +101,14 @@ tool: result(dup_1 success "r1")
 assistant: call(dup_1_2 tool {})
 tool: result(dup_1_2 success "r2")
 `},
+		{"an id again after a call without result (BUG-CP-15)", Demands{}, []msg.Message{user("hi"), assistant(call("call_0", "{}")), user("go on"), assistant(call("call_0", "{}")), results(result("call_0", "r2"))},
+			`user: "hi"
+assistant: call(call_0 tool {})
+tool: result(call_0 cancelled "` + unrecorded + `")
+user: "go on"
+assistant: call(call_0_2 tool {})
+tool: result(call_0_2 success "r2")
+`},
 		{"an id twice in a turn (BUG-CP-16)", Demands{}, []msg.Message{user("hi"), assistant(call("search:0", "{}"), call("search:0", "{}")), results(result("search:0", "r1"), result("search:0", "r2"))},
 			`user: "hi"
 assistant: call(search:0 tool {}) call(search:0_2 tool {})

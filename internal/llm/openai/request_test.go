@@ -93,8 +93,9 @@ func TestProfileFor(t *testing.T) {
 }
 
 // Every profile is sent the same system prompt and the same tools, in the order
-// and with the words that it is given, exec like any other function.
-// S0-199, S0-201, BUG-PC-01
+// and with the words that it is given, exec like any other function. Strictness
+// is never asked for, so properties may be optional. S0-199, S0-201, BUG-PC-01,
+// BUG-SC-11
 func TestDeclarations(t *testing.T) {
 	exec := msg.Declaration{Name: "exec", Description: "Run a <program> & more.", Parameters: json.RawMessage(`{"type":"object","properties":{"source":{"type":"string"},"description":{"type":"string"}},"required":["source"]}`)}
 	const want = `[{"type":"function","function":{"name":"exec","description":"Run a <program> & more.","parameters":{"type":"object","properties":{"source":{"type":"string"},"description":{"type":"string"}},"required":["source"]}}},` +
