@@ -1,5 +1,5 @@
 # Everything here is a short name for a command that works without make.
-.PHONY: build test bench mutants lint vet engine rename-module
+.PHONY: build test bench mutants conformance lint vet engine rename-module
 
 export CGO_ENABLED ?= 0
 
@@ -23,6 +23,10 @@ bench:
 
 mutants:
 	go run ./script/mutants
+
+# Writes docs/conformance.md from the ids that tests cite.
+conformance:
+	go run ./script/conformance
 
 # Remakes the engine's artefacts byte for byte (needs npm and the network).
 engine:
