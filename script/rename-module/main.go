@@ -57,23 +57,35 @@ func run(args []string) error {
 		if d.IsDir() && d.Name() == ".git" {
 			return fs.SkipDir
 		}
-		if d.IsDir() || filepath.Ext(path) != ".go" {
+		switch {
+		case d.IsDir():
 			return nil
+		case d.Name() == "go.mod" && path != "go.mod":
+			return rewrite(path, nested(from), "${1}"+to+"${2}")
+		case filepath.Ext(path) == ".go":
+			return rewrite(path, packages(from), `"`+to+`${1}`)
 		}
-		return rewrite(path, from, to)
+		return nil
 	})
 }
 
-// rewrite changes the paths of our packages where they stand in quotes, and the
+// packages finds the paths of our packages where they stand in quotes, and the
 // module's own where a comment says that it is one.
-func rewrite(path, from, to string) error {
+func packages(from string) *regexp.Regexp {
+	return regexp.MustCompile(`"` + regexp.QuoteMeta(from) + `(/(?:internal|cmd|bench|script)/|" // the module's path)`)
+}
+
+// nested finds the module's path in the go.mod of a module within it.
+func nested(from string) *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^((?:module |require |replace |\t)?)` + regexp.QuoteMeta(from) + `([/ ])`)
+}
+
+func rewrite(path string, what *regexp.Regexp, to string) error {
 	old, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	packages := regexp.MustCompile(`"` + regexp.QuoteMeta(from) + `/((?:internal|cmd|bench|script)/)`)
-	text := packages.ReplaceAllString(string(old), `"`+to+`/$1`)
-	text = strings.ReplaceAll(text, `"`+from+`" // the module's path`, `"`+to+`" // the module's path`)
+	text := what.ReplaceAllString(string(old), to)
 	if text == string(old) {
 		return nil
 	}
