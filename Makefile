@@ -1,5 +1,5 @@
 # Everything here is a short name for a command that works without make.
-.PHONY: build test bench mutants conformance lint vet engine rename-module
+.PHONY: build test bench mutants conformance oracle lint vet engine rename-module
 
 export CGO_ENABLED ?= 0
 
@@ -27,6 +27,10 @@ mutants:
 # Writes docs/conformance.md from the ids that tests cite.
 conformance:
 	go run ./script/conformance
+
+# Holds the wire formats against the providers' own SDKs, in a module of its own.
+oracle:
+	cd internal/llm/oracle && go vet . && go test -timeout 5m .
 
 # Remakes the engine's artefacts byte for byte (needs npm and the network).
 engine:

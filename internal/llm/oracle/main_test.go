@@ -1,0 +1,19 @@
+package oracle
+
+import (
+	"net/http"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
+
+// tests closes what the SDKs keep open: they share the default transport.
+type tests struct{ m *testing.M }
+
+func (t tests) Run() int {
+	code := t.m.Run()
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	return code
+}

@@ -1,0 +1,265 @@
+package oracle
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"capstan/internal/llm"
+	"capstan/internal/llm/llmtest"
+	"capstan/internal/msg"
+)
+
+// A family is a wire format of ours and the SDK that it is held against.
+type family struct {
+	name   string // as in FAMILY/MODEL
+	format string // as llmtest names it
+	base   string // what follows the server's address
+	client func(*llm.Endpoint) llm.Provider
+	// again decodes a request into the SDK's types and encodes it.
+	again func(body []byte) ([]byte, error)
+	// ask sends a request with the SDK and collects the answer.
+	ask func(ctx context.Context, base string, body []byte) (answer, error)
+	// apart are members that the two may not agree on, each with why. A dot
+	// stands before a member that may be anywhere.
+	apart map[string]string
+	// bad are requests that the SDK does not know; again must show it.
+	bad []string
+}
+
+// An answer is what both sides must agree on.
+type answer struct {
+	Text   string
+	Calls  []msg.Call
+	Usage  msg.Usage
+	Finish llm.Finish
+}
+
+// recorder keeps the body of a request and refuses it.
+type recorder struct{ body []byte }
+
+func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	var err error
+	if r.body, err = io.ReadAll(req.Body); err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), Request: req}, nil
+}
+
+// sent is what a family sends for r.
+func (f *family) sent(t *testing.T, r *llm.Request) []byte {
+	t.Helper()
+	rec := &recorder{}
+	p := f.client(&llm.Endpoint{Name: "test", BaseURL: "http://test" + f.base, Retries: -1, Transport: rec})
+	var last error
+	for _, err := range p.Stream(t.Context(), r) {
+		last = err
+	}
+	if rec.body == nil {
+		t.Fatalf("nothing was sent: %v", last)
+	}
+	return rec.body
+}
+
+var tools = []msg.Declaration{
+	{Name: "read_file", Description: "Read a <file> & more.", Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"limit":{"type":["integer","null"],"minimum":1}},"required":["path"],"additionalProperties":false}`)},
+	{Name: "exec", Parameters: json.RawMessage(`{"type":"object","properties":{"source":{"type":"string"},"options":{"type":"object"}}}`)},
+	{Name: "mcp__server.with.dots__tool", Description: "D", Parameters: json.RawMessage(`{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{"list":{"type":"array","items":{"anyOf":[{"type":"string"},{"$ref":"#/$defs/a"}]}}}}}}`)},
+	{Name: "nothing"},
+}
+
+// request is a random request: any transcript, any set of options.
+func request(r *rand.Rand) *llm.Request {
+	req := &llm.Request{Model: "m", Messages: llmtest.Transcript(r)}
+	if r.IntN(4) > 0 {
+		req.Tools = tools
+		req.Choice = []llm.Choice{llm.ChoiceAuto, llm.ChoiceNone, llm.ChoiceRequired}[r.IntN(3)]
+	}
+	if r.IntN(2) == 0 {
+		req.System = "Be <brief>. 漢字"
+	}
+	if r.IntN(2) == 0 {
+		req.CacheKey = "conversation-1"
+	}
+	if r.IntN(3) == 0 {
+		req.MaxTokens = 4000
+	}
+	if r.IntN(3) == 0 {
+		req.Effort = []string{"low", "medium", "high"}[r.IntN(3)]
+	}
+	if r.IntN(4) == 0 {
+		half := 0.5
+		req.Temperature, req.TopP, req.Stop = &half, &half, []string{"END"}
+	}
+	if r.IntN(4) == 0 {
+		req.Output = &llm.OutputSchema{Name: "answer", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`)}
+	}
+	return req
+}
+
+// TestRequests holds what we send against the SDK's types.
+func TestRequests(t *testing.T) {
+	for i := range families {
+		f := &families[i]
+		t.Run(f.name, func(t *testing.T) {
+			for seed := range 2000 {
+				body := f.sent(t, request(rand.New(rand.NewPCG(7, uint64(seed)))))
+				again, err := f.again(body)
+				if err != nil {
+					t.Fatalf("seed %d: the SDK refuses %s: %v", seed, body, err)
+				}
+				if diff := f.differ(t, body, again); diff != "" {
+					t.Fatalf("seed %d: %s\nis to the SDK (-ours +its)\n%s", seed, body, diff)
+				}
+			}
+		})
+	}
+}
+
+// An oracle that lets everything pass says nothing.
+func TestStrict(t *testing.T) {
+	for i := range families {
+		f := &families[i]
+		for _, body := range f.bad {
+			if again, err := f.again([]byte(body)); err == nil && f.differ(t, []byte(body), again) == "" {
+				t.Errorf("%s: %s passed as %s", f.name, body, again)
+			}
+		}
+	}
+}
+
+// differ compares two requests as JSON. null and an absent member are the same.
+func (f *family) differ(t *testing.T, ours, its []byte) string {
+	t.Helper()
+	return cmp.Diff(f.plain(t, ours), f.plain(t, its))
+}
+
+func (f *family) plain(t *testing.T, raw []byte) any {
+	t.Helper()
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil {
+		t.Fatalf("%v: %s", err, raw)
+	}
+	return f.strip(v, true)
+}
+
+// strip takes away null and what stands apart.
+func (f *family) strip(v any, root bool) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, m := range v {
+			if m == nil || f.apart["."+name] != "" || root && f.apart[name] != "" {
+				delete(v, name)
+				continue
+			}
+			v[name] = f.strip(m, false)
+		}
+	case []any:
+		for i := range v {
+			v[i] = f.strip(v[i], false)
+		}
+	}
+	return v
+}
+
+// turn is a random answer.
+func turn(r *rand.Rand, n int) llmtest.Turn {
+	texts := []string{"hello", "ü 漢字 🙂👩‍👩‍👧", "a\n\tb\"\\\u2028\x01", strings.Repeat("long ", 100), " ", "data: [DONE]\n\n", "<b>&amp;</b>"}
+	args := []string{`{}`, `{"path":"a \"q\" ü\n"}`, `{"n":12345678901234567890,"f":0.10}`, `{"text":"` + strings.Repeat("🙂", 50) + `"}`, `{"nested":{"a":[1,{"b":null}]}}`}
+	t := llmtest.Turn{Name: fmt.Sprint(n), Usage: llmtest.Usage{In: 100 + r.IntN(1000), Out: 50 + r.IntN(100), Cached: r.IntN(100), Reasoning: r.IntN(50)}}
+	if r.IntN(3) == 0 {
+		t.Steps = append(t.Steps, llmtest.Step{Reasoning: texts[r.IntN(len(texts))]})
+	}
+	for range 1 + r.IntN(2) {
+		t.Steps = append(t.Steps, llmtest.Step{Text: texts[r.IntN(len(texts))]})
+	}
+	for k := range r.IntN(4) {
+		t.Steps = append(t.Steps, llmtest.Step{Call: &llmtest.Call{ID: fmt.Sprintf("call_%d_%d", n, k), Name: []string{"read_file", "exec", "nothing"}[r.IntN(3)], Args: args[r.IntN(len(args))]}})
+	}
+	if n%10 == 9 {
+		t.Finish = []string{"length", "filtered"}[r.IntN(2)]
+	}
+	return t
+}
+
+// TestAnswers asks the same server the same with our client and the SDK's.
+func TestAnswers(t *testing.T) {
+	const n = 200
+	r := rand.New(rand.NewPCG(8, 9))
+	script := &llmtest.Script{}
+	for i := range n {
+		one := turn(r, i)
+		script.Turns = append(script.Turns, one, one)
+	}
+	for i := range families {
+		f := &families[i]
+		t.Run(f.name, func(t *testing.T) {
+			server, err := llmtest.Listen(script)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer server.Close()
+			p := f.client(&llm.Endpoint{Name: "test", BaseURL: server.URL + f.base, Key: "k", Retries: -1})
+			defer p.(interface{ Close() }).Close()
+			for k := range n {
+				req := &llm.Request{Model: "m", Tools: tools, Messages: []msg.Message{{Role: msg.User, Parts: []msg.Part{msg.TextPart("hi")}}}}
+				ours, err := collect(t.Context(), p, f.name, req)
+				if err != nil {
+					t.Fatalf("turn %d: %v", k, err)
+				}
+				requests := server.Requests()
+				its, err := f.ask(t.Context(), server.URL+f.base, []byte(requests[len(requests)-1].Body))
+				if err != nil {
+					t.Fatalf("turn %d: the SDK: %v", k, err)
+				}
+				if diff := cmp.Diff(its, ours); diff != "" {
+					t.Errorf("turn %d (-SDK +ours)\n%s", k, diff)
+				}
+			}
+			if err := server.Err(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// collect is what our client makes of an answer.
+func collect(ctx context.Context, p llm.Provider, name string, r *llm.Request) (answer, error) {
+	turn := llm.NewTurn(name + "/" + r.Model)
+	for e, err := range p.Stream(ctx, r) {
+		if err != nil {
+			return answer{}, err
+		}
+		turn.Add(e)
+	}
+	m := turn.Message()
+	a := answer{Text: m.Text(), Usage: turn.Usage, Finish: turn.Finish}
+	for _, c := range m.Calls() {
+		a.Calls = append(a.Calls, *c)
+	}
+	return a, nil
+}
+
+// Every format that the scripted server speaks is held against an SDK.
+func TestAllFormats(t *testing.T) {
+	for _, format := range []string{"chat", "responses", "anthropic", "gemini"} {
+		err := (&llmtest.Script{}).Check(format, []byte("{}"))
+		if err != nil && strings.HasPrefix(err.Error(), "no format") {
+			continue // not there yet
+		}
+		if !slices.ContainsFunc(families, func(f family) bool { return f.format == format }) {
+			t.Errorf("%s is held against nothing", format)
+		}
+	}
+}
