@@ -54,7 +54,7 @@ func (rt *Runtime) submit(ctx context.Context, view func() *tool.View, turn *gro
 		return j
 	}
 	v, aborted := j.view(), ctx.Err() != nil
-	if aborted || !j.callable(v) {
+	if aborted || c.Fault != "" || !j.callable(v) {
 		if j.refuse(v, aborted); j.result != nil {
 			return j
 		}
@@ -83,21 +83,24 @@ func (j *job) callable(v *tool.View) bool {
 	return direct && j.call.Name != tool.ToolCallName
 }
 
-// refuse gives the refusals that come before the schema is looked at: arguments
-// that are not JSON, and a caller that is gone. What is left is a name that
-// Resolve refuses, or what a call of tool_call became.
+// refuse gives the refusals that come before the schema is looked at: a call
+// that could not be read, arguments that are not JSON, and a caller that is
+// gone. What is left is a name that Resolve refuses, or what a call of tool_call
+// became.
 func (j *job) refuse(v *tool.View, aborted bool) {
 	var unusable *tool.Result
 	args, bad := schema.Parse(j.call.Args)
 	if bad == nil {
 		j.call.Args = args
-		if !j.nested {
+		if !j.nested && j.call.Fault == "" {
 			j.call, j.bridge, unusable = v.Unwrap(j.call)
 		}
 	}
 	j.entry = v.Visible(j.call.Name)
 	j.owed = j.entry != nil && (j.bridge || j.callable(v) || aborted && !j.nested)
 	switch {
+	case j.call.Fault != "":
+		j.fail(tool.Fail(tool.CodeInvalidArgs, "%s", j.call.Fault))
 	case bad != nil:
 		j.fail(tool.Fail(tool.CodeInvalidArgs, "%s was not run: %v", j.call.Name, bad))
 	case aborted:
@@ -190,6 +193,9 @@ func (rt *Runtime) body(ctx context.Context, j *job) {
 		return
 	}
 	j.entry = now // the same definition, and the tool that stands behind it now
+	if rt.begin(ctx, j); j.result != nil {
+		return
+	}
 	j.ran = true
 	rt.observe(j, Event{Kind: Running})
 	done := make(chan tool.Result, 1)
@@ -209,6 +215,27 @@ func (rt *Runtime) body(ctx context.Context, j *job) {
 		j.result = &r
 	case <-ctx.Done():
 		rt.outlast(j, done)
+	}
+}
+
+// begin lets a session record that the call starts.
+func (rt *Runtime) begin(ctx context.Context, j *job) {
+	if rt.opt.Begin == nil {
+		return
+	}
+	err := func() (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("%v", p)
+			}
+		}()
+		return rt.opt.Begin(ctx, j.request())
+	}()
+	switch {
+	case err != nil:
+		j.fail(tool.Fail(tool.CodeNotStarted, "%s was not run: recording that it starts failed: %v", j.call.Name, err))
+	case ctx.Err() != nil: // recording takes a while
+		j.aborted()
 	}
 }
 

@@ -114,6 +114,7 @@ type rig struct {
 	rule    sched.Verdict
 	answer  func(context.Context, *sched.Question) (sched.Answer, error)
 	guard   string
+	begin   func() error
 
 	exempt    string   // a tool that all stages let through
 	sawNested []string // by oneNested
@@ -132,6 +133,13 @@ func newRig(t *testing.T, m tool.Mode) *rig {
 			return r.guard
 		}},
 		Observe: r.observed,
+		Begin: func(_ context.Context, q *sched.Request) error {
+			if r.begin == nil || q.Call.Name == r.exempt {
+				return nil
+			}
+			r.saw("begin", q.Call)
+			return r.begin()
+		},
 	}
 	return r
 }

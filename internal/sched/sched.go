@@ -116,6 +116,12 @@ type Options struct {
 	Approver Approver // nil: nobody can be asked, so an ask is a denial
 	Hooks    []Hook
 	Guards   []Guard
+	// Begin, when not nil, is the last thing before a body, after the slot and
+	// the paths: where a session records that the call starts. It is called for
+	// different calls at once and may take a while. An error means that the body
+	// is not run: the result is TOOL_NOT_STARTED with the error's text, and hooks
+	// after do not run. It must not start calls.
+	Begin func(ctx context.Context, r *Request) error
 	// Observe gets every event, one at a time, in the order they happened. It
 	// must be quick and must not start calls.
 	Observe func(Event)

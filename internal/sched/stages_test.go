@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -78,6 +79,15 @@ func TestStages(t *testing.T) {
 			want: outcome{tool.Denied, "DENIED", "work needs approval and nobody can be asked: it writes. Add a rule.", upTo("policy", "finalizer", "result")}, unasked: true},
 		{name: "a guard denies what everybody allowed", prepare: func(r *rig) { r.rule, r.answer, r.guard = ask, yes, "the freeze is on" },
 			want: outcome{tool.Denied, "DENIED", "work was denied: the freeze is on", upTo("guard", "finalizer", "result")}},
+		{name: "recording that it starts fails, so it does not", prepare: func(r *rig) {
+			r.begin = func() error { return errors.New("no space left on device") }
+		}, want: outcome{tool.Failed, "TOOL_NOT_STARTED", "work was not run: recording that it starts failed: no space left on device", without(upTo("guard", "begin", "finalizer", "result"), "approver")}},
+		{name: "recording that it starts panics", prepare: func(r *rig) {
+			r.begin = func() error { panic("lost") }
+		}, want: outcome{tool.Failed, "TOOL_NOT_STARTED", "work was not run: recording that it starts failed: lost", without(upTo("guard", "begin", "finalizer", "result"), "approver")}},
+		{name: "it is recorded after everybody allowed it, and before it runs", prepare: func(r *rig) {
+			r.begin = func() error { return nil }
+		}, want: outcome{tool.Success, "", "ran with {\"n\":1}", without(upTo("guard", append([]string{"begin"}, everything[slices.Index(everything, "guard")+1:]...)...), "approver")}},
 		{name: "a hook's allow skips the question", prepare: func(r *rig) { r.rule = ask; r.hook.Decision = sched.Allow },
 			want: outcome{tool.Success, "", "ran with {\"n\":1}", without(everything, "approver")}},
 		{name: "but never a deny rule", prepare: func(r *rig) {
@@ -451,4 +461,32 @@ func TestPartsAreNotShared(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// A call that its model could not write down as a whole is refused with the
+// text that it brings, seen by the final observer alone, whatever there is of
+// its arguments and whoever could have run it.
+func TestFault(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		call tool.Call
+	}{
+		{"cut off", tool.Call{Name: "work", Args: json.RawMessage(`{"n":`)}},
+		{"no name", tool.Call{Args: json.RawMessage(`{}`)}},
+		{"whole, and faulty all the same", tool.Call{Name: "work", Args: json.RawMessage(`{"n":1}`)}},
+		{"unknown", tool.Call{Name: "wrok", Args: json.RawMessage(`{"n":1}`)}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := newRig(t, tool.Direct)
+			r.add(r.tool("work", tool.Ordinary))
+			tc.call.Fault = "The call was cut off; make it again."
+			got := r.run(t.Context(), tc.call)[0]
+			if got.Code != tool.CodeInvalidArgs || got.Text() != tc.call.Fault {
+				t.Errorf("%s: %s", got.Code, got.Text())
+			}
+			if seen := r.stages(tc.call.Name); slices.Contains(seen, "body") || seen[len(seen)-1] != "result" {
+				t.Errorf("seen by %v", seen)
+			}
+		})
+	}
 }

@@ -104,6 +104,10 @@ type Call struct {
 	ID   string          // unique among the live calls of its runtime; nested ids begin with their parent's (S0-176)
 	Name string          // canonical name
 	Args json.RawMessage // as submitted; canonical after validation
+	// Fault, when not empty, says to the model why the call as it wrote it
+	// cannot be run: its arguments were cut off, for example. The call is
+	// refused with INVALID_ARGS and this text (ruling 14).
+	Fault string
 	// Parent is authority: minted by the executor for one running exec, and
 	// nil for every call that a model made. No hook, policy, observer or tool
 	// ever gets to see it.
