@@ -30,8 +30,8 @@ type Options struct {
 	System func() string
 	// View returns what the model may see and call now.
 	View func() *tool.View
-	// Sched configures the Runtime that New makes. Observe and Begin are used
-	// by the agent, which passes events on to an Observe that is set here.
+	// Sched configures the Runtime that New makes. The agent puts itself before
+	// the Policy, Observe and Begin that are set here, and calls them.
 	Sched sched.Options
 	// Log records the session; nil records nothing. An event that cannot be
 	// recorded ends the run, because nothing may be relied on that a restart
@@ -89,15 +89,15 @@ type Outcome struct {
 	Turns      int
 	Calls      int // nested ones too
 	Usage      msg.Usage
-	Denials    []Denial
+	Denials    []Denial // the first 1,000, without those of the limit of calls
 	Elapsed    time.Duration
-	Waiting    time.Duration // of Elapsed, for the provider
+	Waiting    time.Duration // of Elapsed, for the provider, retries included
 }
 
 // A Denial is a call that was not allowed.
 type Denial struct {
 	Name, CallID string
-	Args         json.RawMessage
+	Args         json.RawMessage // nil when there are too many
 	Reason       string
 	Unasked      bool // only because nobody could be asked
 }
@@ -113,13 +113,15 @@ type Asked struct {
 }
 
 // Streamed is an event of the answer as it arrives. After an llm.Retry
-// everything since Asked is void.
+// everything since Asked is void. An llm.Warning is told here only, not Noticed.
 type Streamed struct {
 	PromptID string
 	Event    llm.Event
 }
 
-// Answered: the model's message is complete and recorded.
+// Answered: the model's message is recorded, and its calls come next. Finish is
+// empty when the answer was cut short by an interruption or a failure: Message
+// is what had arrived, and its calls are not run.
 type Answered struct {
 	PromptID string
 	Message  msg.Message

@@ -1,0 +1,281 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"capstan/internal/llm"
+	"capstan/internal/msg"
+	"capstan/internal/sched"
+	"capstan/internal/session"
+)
+
+// An Agent leads one conversation. Its methods may be called from several
+// goroutines.
+type Agent struct {
+	opt    Options
+	rt     *sched.Runtime
+	origin string   // FAMILY/MODEL
+	key    string   // of the conversation: prompt ids begin with it, and it is the cache key without a log
+	ids    *llm.IDs // of the calls; used by the running Run only
+
+	emitting sync.Mutex // events go out one at a time
+
+	mu      sync.Mutex
+	history []msg.Message // at every moment each call in it has its result
+	prompts int           // requests made
+	run     *run          // nil when none is under way
+	taking  bool          // the run under way will look at the queue again
+	queue   [][]msg.Part
+}
+
+// New returns an Agent. It asks nothing and touches no file.
+func New(o Options) *Agent {
+	a := &Agent{opt: o, origin: o.Family + "/" + o.Model, key: rand.Text()[:12], history: slices.Clone(o.History), ids: llm.NewIDs(o.History)}
+	so := o.Sched
+	so.Observe, so.Begin = a.observe, a.begin
+	so.Policy = budgeted{a, o.Sched.Policy}
+	a.rt = sched.New(so)
+	return a
+}
+
+// Runtime returns the one executor of the session, which its subagents share.
+func (a *Agent) Runtime() *sched.Runtime { return a.rt }
+
+// History returns the conversation so far, without the turn that is under way:
+// each call in it has exactly one result. The messages must not be changed.
+func (a *Agent) History() []msg.Message {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.history)
+}
+
+func (a *Agent) empty() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.history) == 0
+}
+
+// Queue adds a message of the user's while the agent works. It joins the next
+// request, behind the results of the calls that run now; when the model has
+// just finished, it begins another round of the same Run. When the Run ends for
+// another reason, the message is in the history and the log all the same.
+//
+// Queue reports whether a Run is under way that does so. When it is false, the
+// message waits for the next Run, which may then be given no parts of its own.
+func (a *Agent) Queue(parts []msg.Part) bool {
+	if len(parts) == 0 {
+		return a.working()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.queue = append(a.queue, slices.Clone(parts))
+	return a.taking
+}
+
+func (a *Agent) working() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.taking
+}
+
+// ErrBusy is the error of a Run while another Run of the same agent is under
+// way.
+var ErrBusy = errors.New("the agent is working on another prompt: queue the message, or wait for the end of the run")
+
+var errNothing = errors.New("there is nothing to ask: the prompt and the conversation are empty")
+
+// Run shows the model a prompt of the user's and works until it is done or has
+// to end. It always returns, after all that it started has ended, and the
+// history is then complete: calls that did not run or were interrupted are
+// answered as such. Ended is its last event, but for ErrBusy.
+//
+// Without parts it goes on with the history as it is, or with what Queue left.
+func (a *Agent) Run(ctx context.Context, parts []msg.Part) *Outcome {
+	r := newRun(a)
+	a.mu.Lock()
+	busy := a.run != nil
+	if !busy {
+		a.run, a.taking = r, true
+	}
+	a.mu.Unlock()
+	if busy {
+		return &Outcome{Reason: Failed, Err: ErrBusy}
+	}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	defer r.cancel(nil)
+	if wall := a.opt.Limits.Wall; wall > 0 {
+		var stop context.CancelFunc
+		r.ctx, stop = context.WithTimeoutCause(r.ctx, wall, errWall)
+		defer stop()
+	}
+	r.out.Reason, r.out.Err = r.work(parts)
+	r.close()
+	a.mu.Lock()
+	a.run = nil
+	a.mu.Unlock()
+	a.emit(Ended{r.out})
+	return r.out
+}
+
+// A run is one Run.
+type run struct {
+	a      *Agent
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	began  time.Time
+	out    *Outcome
+	book   ledger
+	loops  detector
+	nudges nudges
+}
+
+func newRun(a *Agent) *run {
+	return &run{a: a, began: time.Now(), out: &Outcome{}, book: ledger{limit: a.opt.Limits.Calls}}
+}
+
+var errWall = errors.New("the time of the run is used up")
+
+// broken is why a run was ended from within: its log fails.
+type broken struct{ err error }
+
+func (b *broken) Error() string {
+	return fmt.Sprintf("recording the session failed, so nothing more was run: after a restart nobody would know of it: %v\n"+
+		"free space on the disk, or make the directory writable, and resume the session", b.err)
+}
+
+func (b *broken) Unwrap() error { return b.err }
+
+// work is the loop: reason, act, observe (S3-002, S3-015).
+func (r *run) work(parts []msg.Part) (Reason, error) {
+	r.deliver()
+	r.say(parts)
+	if r.a.empty() {
+		return Failed, errNothing
+	}
+	for {
+		if reason, err := r.stop(); reason != "" {
+			return reason, err
+		}
+		ans := r.ask()
+		r.act(ans)
+		reason, err := r.judge(ans)
+		if reason == Finished && r.more() { // what was queued wants an answer of its own
+			reason, r.out.Structured = "", nil
+			r.book.restructure()
+		}
+		if reason != "" {
+			return reason, err
+		}
+		r.deliver()
+	}
+}
+
+// stop says whether another request may be made, and if not why.
+func (r *run) stop() (Reason, error) {
+	if r.ctx.Err() != nil {
+		return r.ended()
+	}
+	l, u := r.a.opt.Limits, r.out.Usage
+	switch {
+	case l.Calls > 0 && r.book.calls() > l.Calls:
+		return MaxCalls, fmt.Errorf("the run made more than %d calls, its limit; raise it, or go on with the session", l.Calls)
+	case l.Turns > 0 && r.out.Turns >= l.Turns:
+		return MaxTurns, fmt.Errorf("the model was not done after %d turns, the limit of the run; raise it, or go on with the session", l.Turns)
+	case l.Tokens > 0 && u.Input+u.Output >= l.Tokens:
+		return MaxTokens, fmt.Errorf("the run used %d tokens, its limit is %d; raise it, or go on with the session", u.Input+u.Output, l.Tokens)
+	}
+	return "", nil
+}
+
+// ended says why the run's context did.
+func (r *run) ended() (Reason, error) {
+	cause := context.Cause(r.ctx)
+	var log *broken
+	switch {
+	case errors.As(cause, &log):
+		return Failed, log
+	case errors.Is(cause, errWall):
+		return MaxWall, fmt.Errorf("the run took %v, its limit; raise it, or go on with the session", r.a.opt.Limits.Wall)
+	}
+	return Interrupted, fmt.Errorf("interrupted: %w", cause)
+}
+
+// fail ends the run because the log does. What runs is cancelled.
+func (r *run) fail(err error) {
+	if err != nil {
+		r.cancel(&broken{err})
+	}
+}
+
+// broken reports whether the log has ended the run.
+func (r *run) broken() bool {
+	var log *broken
+	return errors.As(context.Cause(r.ctx), &log)
+}
+
+// say adds a message that is not the model's.
+func (r *run) say(parts []msg.Part) {
+	if len(parts) == 0 {
+		return
+	}
+	m := msg.Message{Role: msg.User, Parts: parts}
+	r.fail(r.a.message(m))
+	r.a.add(m)
+}
+
+// deliver adds the messages that were queued.
+func (r *run) deliver() {
+	r.a.mu.Lock()
+	queued := r.a.queue
+	r.a.queue = nil
+	r.a.mu.Unlock()
+	for _, parts := range queued {
+		r.observe(parts)
+	}
+}
+
+// observe adds a message that nobody expects, and tells of it.
+func (r *run) observe(parts []msg.Part) {
+	r.say(parts)
+	r.a.emit(Observed{msg.Message{Role: msg.User, Parts: parts}})
+}
+
+// more reports whether messages are waiting; if none are, none will be taken
+// any more.
+func (r *run) more() bool {
+	r.a.mu.Lock()
+	defer r.a.mu.Unlock()
+	r.a.taking = len(r.a.queue) > 0
+	return r.a.taking
+}
+
+// close completes the outcome and the record.
+func (r *run) close() {
+	for r.more() { // it ended with messages that the model has not seen: they are not lost
+		r.deliver()
+	}
+	out := r.out
+	r.book.close(out)
+	out.Elapsed = time.Since(r.began)
+	why := string(out.Reason)
+	if out.Reason == Failed && out.Err != nil {
+		why = out.Err.Error()
+	}
+	err := r.a.record(func(l *session.Log) error { return l.EndTurn(session.TurnEnd{Reason: why, Usage: out.Usage}) })
+	if err == nil {
+		return
+	}
+	var known *broken
+	if !errors.As(out.Err, &known) {
+		out.Err = errors.Join(out.Err, &broken{err})
+	}
+	if out.Reason == Finished {
+		out.Reason = Failed
+	}
+}
