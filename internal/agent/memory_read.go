@@ -34,7 +34,7 @@ func readMemory(path string) (text string, cut bool, warning string, err error) 
 	}
 	text = strings.ReplaceAll(strings.TrimPrefix(string(data), "\ufeff"), "\r\n", "\n")
 	warning = oddText(text)
-	text = strings.Trim(strings.ToValidUTF8(text, "\ufffd"), "\r\n")
+	text = strings.TrimLeft(strings.TrimRight(strings.ToValidUTF8(text, "\ufffd"), " \t\r\n"), "\r\n")
 	if cut {
 		text = cutMemory(text, maxMemoryFile)
 		warning = strings.TrimPrefix(warning+fmt.Sprintf("; cut: it has %d KiB, the limit is %d KiB", size>>10, maxMemoryFile>>10), "; ")
