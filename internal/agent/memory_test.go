@@ -191,28 +191,30 @@ ws/QWEN.md: "still here"
 // files may lie elsewhere: many keep them with their other settings.
 func TestMemoryLinks(t *testing.T) {
 	p := newPlace(t, map[string]string{
-		"outside.md": "secret", "ws/.env": "KEY=1", "dotfiles/agents.md": "mine @local.md", "home/.capstan/local.md": "local",
-		"ws/docs/AGENTS.md": "shared @style.md", "ws/style.md": "style", "ws/docs/style.md": "other",
+		"outside.md": "secret", "ws/.env": "KEY=1", "gcloud/agents.md": "mine @local.md", "home/.capstan/local.md": "local",
+		"ws/docs/AGENTS.md": "shared @style.md", "ws/style.md": "style", "ws/docs/style.md": "other", "ws/plain": "token",
 	})
 	p.link(p.path("outside.md"), "ws/QWEN.md")
 	p.link("docs/AGENTS.md", "ws/AGENTS.md")
 	p.link(".env", "ws/CAPSTAN.md")
 	p.link(p.dir, "ws/a/up")
+	p.link("plain", "ws/.npmrc")
 	p.link("loop.md", "ws/loop.md")
 	p.link("nowhere", "ws/a/QWEN.md")
 	p.link("../../AGENTS.md", "ws/a/b/QWEN.md")
-	p.link(p.path("dotfiles/agents.md"), "home/.capstan/AGENTS.md")
-	p.write("ws/a/b/CAPSTAN.md", "@../up/outside.md @../../loop.md")
+	p.link(p.path("gcloud/agents.md"), "home/.capstan/AGENTS.md")
+	p.write("ws/a/b/CAPSTAN.md", "@../../.npmrc @../up/outside.md @../../loop.md")
 	got := p.memory()
 	got, loop, _ := strings.Cut(got, "! ws/a/b/CAPSTAN.md, line 1: @../../loop.md: not read: ") // the words are the system's
-	if diff := cmp.Diff(`home/.capstan/local.md (user) (by dotfiles/agents.md): "local"
-dotfiles/agents.md (user): "mine @local.md"
+	if diff := cmp.Diff(`home/.capstan/local.md (user) (by gcloud/agents.md): "local"
+gcloud/agents.md (user): "mine @local.md"
 ws/style.md (by ws/docs/AGENTS.md): "style"
 ws/docs/AGENTS.md: "shared @style.md"
-ws/a/b/CAPSTAN.md: "@../up/outside.md @../../loop.md"
+ws/a/b/CAPSTAN.md: "@../../.npmrc @../up/outside.md @../../loop.md"
 ! ws/QWEN.md: not read: it lies outside of the workspace and of ~/.capstan
 ! ws/CAPSTAN.md: not read: files of this name hold secrets, and memory is sent to the model's provider
 ! ws/a/QWEN.md: not read: there is no such file
+! ws/a/b/CAPSTAN.md, line 1: @../../.npmrc: not read: files of this name hold secrets, and memory is sent to the model's provider
 ! ws/a/b/CAPSTAN.md, line 1: @../up/outside.md: not read: it lies outside of the workspace and of ~/.capstan
 `, got); diff != "" || loop == "" {
 		t.Error(diff, loop)
