@@ -54,8 +54,13 @@ type Settings struct {
 	// SandboxRequire is sandbox.require: a program does not run when a layer
 	// of the sandbox is missing.
 	SandboxRequire bool
-	// Sections are the parts that others read: mcpServers, hooks, model,
-	// providers, acp; the farthest layer first.
+	// Model is the model of a run that names none, as it was written;
+	// ModelFrom is where.
+	Model     string
+	ModelFrom Origin
+	Providers []Provider // one for each name
+	// Sections are the parts that others read: mcpServers, hooks, acp; the
+	// farthest layer first.
 	Sections []Section
 	Files    []string // that were found and read
 }

@@ -10,7 +10,7 @@ import (
 // The keys that exist. A path in sections is kept as it is, for others to read.
 var (
 	topKeys        = []string{"tools", "permissions", "sandbox", "mcpServers", "hooks", "model", "providers", "acp"}
-	sections       = []string{"mcpServers", "hooks", "model", "providers", "acp"}
+	sections       = []string{"mcpServers", "hooks", "acp"}
 	toolKeys       = []string{"mode", "codeModeOnly", "eager", "visible"}
 	permissionKeys = []string{"allow", "ask", "deny"}
 	sandboxKeys    = []string{"require"}
@@ -38,6 +38,10 @@ func (l *loader) settings(d *document, root *hujson.Value) {
 			l.permissions(d, v, permissionKeys)
 		case name == "sandbox":
 			l.sandbox(d, v)
+		case name == "model":
+			l.model(d, v)
+		case name == "providers":
+			l.providers(d, v)
 		case slices.Contains(sections, name):
 			l.out.Sections = append(l.out.Sections, Section{name, standard(v), d.origin(v.StartOffset)})
 		case name == "$schema": // for editors

@@ -1,0 +1,93 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// A Provider is one entry of providers: an endpoint that the user has named.
+// An entry is taken as it stands in one layer. Parts of two layers are never
+// put together, for then one of them could say where the other's key goes.
+type Provider struct {
+	Name    string
+	Family  string // empty when Name is one
+	BaseURL string // empty: the family's own
+	// KeyEnv is the variable that holds the key, KeyFile the file. A folder's
+	// own settings have neither.
+	KeyEnv, KeyFile string
+	Headers         []Header // by name
+	Profile         string
+	From            Origin // of the entry
+}
+
+// A Header is sent with every request. ${NAME} in Value stands for a variable
+// of the environment, but not in a folder's own settings.
+type Header struct{ Name, Value string }
+
+var providerKeys = []string{"family", "baseUrl", "keyEnv", "keyFile", "headers", "profile"}
+
+// noSecrets is the answer to what a folder's own settings may not have: whoever wrote them
+// would get a key of the user sent to an address of theirs.
+const noSecrets = "a folder's own settings cannot name keys or variables: put this provider into ~/.capstan/settings.json"
+
+func (l *loader) model(d *document, v *hujson.Value) {
+	if s, ok := d.text(v, "model", `a string such as "openai/NAME"`); ok {
+		l.out.Model, l.out.ModelFrom = s, d.origin(v.StartOffset)
+	}
+}
+
+// providers reads the entries. That of a nearer layer replaces one of the same
+// name, but a folder's own never the user's.
+func (l *loader) providers(d *document, v *hujson.Value) {
+	d.members(v, "providers", func(name string, at int, v *hujson.Value) {
+		if name == "" || strings.Contains(name, "/") {
+			d.fault(at, "providers: %s is no name: it stands before the / in FAMILY/MODEL", show(name))
+			return
+		}
+		p := Provider{Name: name, From: d.origin(v.StartOffset)}
+		path := "providers." + name
+		d.members(v, path, func(key string, at int, v *hujson.Value) { d.provider(&p, path, key, at, v) })
+		if p.KeyEnv != "" && p.KeyFile != "" {
+			d.fault(at, "%s: keyEnv and keyFile are both there: keep one", path)
+		}
+		i := slices.IndexFunc(l.out.Providers, func(o Provider) bool { return o.Name == name })
+		switch {
+		case i < 0:
+			l.out.Providers = append(l.out.Providers, p)
+		case d.layer == Project && l.out.Providers[i].From.Layer != Project:
+			d.warn(at, "%s is not used: your own settings have a provider of that name (%s)", path, l.out.Providers[i].From)
+		default:
+			l.out.Providers[i] = p
+		}
+	})
+}
+
+func (d *document) provider(p *Provider, path, key string, at int, v *hujson.Value) {
+	fields := map[string]*string{"family": &p.Family, "baseUrl": &p.BaseURL, "keyEnv": &p.KeyEnv, "keyFile": &p.KeyFile, "profile": &p.Profile}
+	switch field := fields[key]; {
+	case field != nil:
+		s, ok := d.text(v, path+"."+key, "a string")
+		if ok && d.layer == Project && (key == "keyEnv" || key == "keyFile") {
+			d.fault(at, "%s.%s: %s", path, key, noSecrets)
+			return
+		}
+		*field = s
+	case key == "headers":
+		d.members(v, path+".headers", func(name string, at int, v *hujson.Value) {
+			s, ok := d.text(v, path+".headers."+name, "a string")
+			if !ok {
+				return
+			}
+			if d.layer == Project && strings.Contains(s, "${") {
+				d.fault(at, "%s.headers.%s: %s", path, name, noSecrets)
+				return
+			}
+			p.Headers = append(p.Headers, Header{name, s})
+		})
+		slices.SortFunc(p.Headers, func(a, b Header) int { return strings.Compare(a.Name, b.Name) })
+	default:
+		d.unknown(at, path, key, providerKeys)
+	}
+}
