@@ -48,7 +48,12 @@ type Session struct {
 	Registry *tool.Registry
 	Warnings []string // what the user should know before anything runs
 
-	opt    Options
+	opt     Options
+	home    string // the user's; empty when there is none
+	project string // the workspace's root
+	set     config.Settings
+	secrets []string // that must not be shown, the longest first
+
 	mode   tool.Mode
 	scope  tool.Scope
 	rules  *policy.Policy
@@ -70,7 +75,7 @@ func Open(o Options) (*Session, error) {
 	if err != nil {
 		home = "" // only what lies there is missing
 	}
-	s := &Session{Registry: &tool.Registry{}, opt: o}
+	s := &Session{Registry: &tool.Registry{}, opt: o, home: home}
 	s.spill = newSpill(filepath.Join(stateDir(o.Env, home), "spill"), time.Now)
 	project, err := policy.Workspace(o.Dir)
 	if err != nil {
@@ -80,6 +85,8 @@ func Open(o Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.project, s.set = project, set
+	s.collectSecrets()
 	s.runner = quickjs.New(quickjs.Options{Require: set.SandboxRequire})
 	s.requireLayers = set.SandboxRequire
 	s.shell = shell.New(shell.Options{})

@@ -1,0 +1,223 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"capstan/internal/llm"
+)
+
+// A Model is a model and the provider to ask it at.
+type Model struct {
+	Provider llm.Provider
+	Family   string // the wire format
+	Name     string // the provider's own name for it
+	Endpoint string // what stands before the name in --model: a family, or a provider of the settings
+
+	close   func()
+	keyHint string // what to set when the provider wants a key after all
+}
+
+// String returns the model as --model spells it.
+func (m *Model) String() string { return m.Endpoint + "/" + m.Name }
+
+// Close closes the connections that are kept for later requests.
+func (m *Model) Close() { m.close() }
+
+// Explain adds to an error of the provider what only the session knows: that
+// no key was sent, and how to set one.
+func (m *Model) Explain(err error) error {
+	if e, ok := errors.AsType[*llm.Error](err); ok && e.Kind == llm.ErrAuth && m.keyHint != "" {
+		return fmt.Errorf("%w\n%s", err, m.keyHint)
+	}
+	return err
+}
+
+// Model returns the model that was asked for: FAMILY/NAME or PROVIDER/NAME, a
+// NAME of the only endpoint that is configured, or, when it is empty, the model
+// of the settings. Nothing is sent, but when there is no model at all: then the
+// error says what the endpoints offer.
+func (s *Session) Model(ctx context.Context, asked string) (*Model, error) {
+	from := "--model"
+	if asked == "" && s.set.Model != "" {
+		asked, from = s.set.Model, fmt.Sprintf("%s: model", s.set.ModelFrom)
+	}
+	if asked == "" {
+		return nil, s.noModel(ctx)
+	}
+	e, name, err := s.find(asked)
+	if err != nil {
+		return nil, &UsageError{fmt.Errorf("%s: %w", from, err)}
+	}
+	c, err := s.client(e)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Provider: c, Family: e.family.name, Name: name, Endpoint: e.name, close: c.Close}
+	if key, _ := s.key(e); key == "" {
+		m.keyHint = "no key was sent: set " + e.family.keyVar
+		if e.entry != nil && (e.foreign || e.name != e.family.name) {
+			m.keyHint = "no key was sent: put providers." + e.name + " with a keyEnv or keyFile into ~/.capstan/settings.json"
+		}
+	}
+	return m, nil
+}
+
+// find reads a model's name.
+func (s *Session) find(asked string) (*endpoint, string, error) {
+	before, name, ok := strings.Cut(asked, "/")
+	if ok {
+		e, err := s.endpoint(before)
+		if err != nil {
+			return nil, "", err
+		}
+		if e != nil && name == "" {
+			return nil, "", fmt.Errorf("%q names no model: want %s/NAME", asked, before)
+		}
+		if e != nil {
+			return e, name, nil
+		}
+		if near := s.near(before); near != "" {
+			return nil, "", fmt.Errorf("there is no provider %q: did you mean %s/%s?", before, near, name)
+		}
+	}
+	all, err := s.configured()
+	switch {
+	case err != nil:
+		return nil, "", err
+	case len(all) == 1: // the name may have a slash of its own
+		return all[0], asked, nil
+	case len(all) == 0:
+		return nil, "", fmt.Errorf("%q says not where to ask: want FAMILY/NAME, with a FAMILY of %s, or a provider that the settings name", asked, strings.Join(familyNames(), ", "))
+	}
+	var as []string
+	for _, e := range all {
+		as = append(as, e.name+"/"+asked)
+	}
+	return nil, "", fmt.Errorf("%q says not where to ask, and several endpoints are configured: want one of %s", asked, strings.Join(as, ", "))
+}
+
+// near is the family or provider that was probably meant.
+func (s *Session) near(name string) string {
+	names := familyNames()
+	for _, p := range s.set.Providers {
+		names = append(names, p.Name)
+	}
+	for _, n := range names {
+		if strings.EqualFold(n, name) || len(name) > 3 && oneEdit(strings.ToLower(n), strings.ToLower(name)) {
+			return n
+		}
+	}
+	return ""
+}
+
+// oneEdit reports whether one letter that was left out, added or changed, or
+// two that were swapped, make b of a.
+func oneEdit(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	switch {
+	case len(a)+1 == len(b):
+		return a[i:] == b[i+1:]
+	case len(a) != len(b) || i == len(a):
+		return false
+	}
+	swapped := i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+	return swapped || a[i+1:] == b[i+1:]
+}
+
+const (
+	listTimeout = 5 * time.Second // to ask the endpoints what they offer
+	listNames   = 40              // that an error shows
+)
+
+// noModel says how to choose a model, and which ones there are.
+func (s *Session) noModel(ctx context.Context) error {
+	all, err := s.configured()
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		var keys []string
+		for _, f := range families() {
+			if !f.second {
+				keys = append(keys, f.keyVar)
+			}
+		}
+		return &UsageError{fmt.Errorf("no model is configured: set %s and name a model with --model FAMILY/NAME (families: %s); for a server of your own set OPENAI_BASE_URL, to http://127.0.0.1:11434/v1 say", strings.Join(keys, " or "), strings.Join(familyNames(), ", "))}
+	}
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	var b strings.Builder
+	b.WriteString("no model was chosen: use --model, or \"model\" in ~/.capstan/settings.json")
+	for _, e := range all {
+		names, err := s.offers(ctx, e)
+		if err != nil {
+			fmt.Fprintf(&b, "\n%s: %v", e.name, err)
+			continue
+		}
+		if len(names) == 0 {
+			fmt.Fprintf(&b, "\n%s offers no model", e.name)
+			continue
+		}
+		fmt.Fprintf(&b, "\n%s offers:", e.name)
+		for _, n := range names[:min(len(names), listNames)] {
+			fmt.Fprintf(&b, "\n  %s/%s", e.name, n)
+		}
+		if n := len(names) - listNames; n > 0 {
+			fmt.Fprintf(&b, "\n  and %d more", n)
+		}
+	}
+	return &UsageError{errors.New(b.String())}
+}
+
+// offers asks an endpoint for its models, once: what is wrong with it is said
+// at once.
+func (s *Session) offers(ctx context.Context, e *endpoint) ([]string, error) {
+	c, err := s.client(e)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.Models(ctx)
+}
+
+// secret remembers a text that must not be shown or recorded. Very short ones
+// are no secrets, and hiding them would make texts unreadable.
+func (s *Session) secret(text string) {
+	if len(text) >= 6 && !slices.Contains(s.secrets, text) {
+		s.secrets = append(s.secrets, text)
+		slices.SortFunc(s.secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	}
+}
+
+// collectSecrets collects the keys of the environment, also those that this run does
+// not use: a command may print them.
+func (s *Session) collectSecrets() {
+	for _, f := range families() {
+		s.secret(strings.TrimSpace(s.opt.Env(f.keyVar)))
+	}
+	for _, p := range s.set.Providers {
+		if p.KeyEnv != "" {
+			s.secret(strings.TrimSpace(s.opt.Env(p.KeyEnv)))
+		}
+	}
+}
+
+// Redact returns text without the keys that the session knows.
+func (s *Session) Redact(text string) string {
+	for _, secret := range s.secrets {
+		text = strings.ReplaceAll(text, secret, "[redacted]")
+	}
+	return text
+}
