@@ -97,7 +97,7 @@ JavaScript program that calls the real tools, and only what it prints comes back
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newExec(), newTools(), newDoctor(), newTrust())
+	root.AddCommand(newExec(), newTools(), newDoctor(), newTrust(), newSessions())
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.HasSubCommands() { // without one of them there is nothing to do

@@ -26,13 +26,21 @@ func (f *sessionFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.trust, "trust", false, "use this folder's settings for this run")
 }
 
-func (f *sessionFlags) options() (app.Options, error) {
+func workingDirectory() (string, error) {
 	dir, err := os.Getwd()
 	if err == nil { // Getwd trusts $PWD, which may lead through links
 		dir, err = filepath.EvalSymlinks(dir)
 	}
 	if err != nil {
-		return app.Options{}, failed(fmt.Errorf("finding the working directory: %w", err))
+		return "", failed(fmt.Errorf("finding the working directory: %w", err))
+	}
+	return dir, nil
+}
+
+func (f *sessionFlags) options() (app.Options, error) {
+	dir, err := workingDirectory()
+	if err != nil {
+		return app.Options{}, err
 	}
 	return app.Options{
 		Dir:          dir,

@@ -116,8 +116,8 @@ func ownOnly(dir string) error {
 	return nil
 }
 
-// session is the form of the names that newSpill makes.
-var session = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{8}T\d{6}-[a-z2-7]{10}$`) })
+// spilled is the form of the names that newSpill makes.
+var spilled = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{8}T\d{6}-[a-z2-7]{10}$`) })
 
 // expire removes the directories of sessions that ended long ago.
 func (s *spill) expire() {
@@ -127,7 +127,7 @@ func (s *spill) expire() {
 	}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err == nil && e.IsDir() && session().MatchString(e.Name()) && s.now().Sub(info.ModTime()) > keepSpilled {
+		if err == nil && e.IsDir() && spilled().MatchString(e.Name()) && s.now().Sub(info.ModTime()) > keepSpilled {
 			os.RemoveAll(filepath.Join(s.root, e.Name()))
 		}
 	}

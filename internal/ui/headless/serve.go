@@ -1,0 +1,227 @@
+package headless
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"capstan/internal/agent"
+	"capstan/internal/msg"
+)
+
+// A Conversation is the agent that is served.
+type Conversation struct {
+	// Run works on a prompt, or goes on when there are no parts.
+	Run func(ctx context.Context, parts []msg.Part) *agent.Outcome
+	// Queue adds a prompt while Run is under way, and reports whether that Run
+	// will still answer it.
+	Queue func(parts []msg.Part) bool
+}
+
+// maxWaiting bounds the prompts that wait for an answer, in bytes.
+const maxWaiting = 64 << 20
+
+// errAsked is why a run ends that the client interrupts.
+var errAsked = errors.New("the client asked to interrupt")
+
+// Serve answers first, when it is not nil, and then the prompts of in, one on
+// each line, until in ends and the last is answered, or until ctx ends. A prompt
+// that comes while the agent works joins what it works on. bad gets each line
+// that cannot be used. It returns how the runs ended; each has been shown.
+//
+// What reads in cannot be interrupted: when ctx ends first, it is left behind
+// until in is closed.
+func (w *Writer) Serve(ctx context.Context, in io.Reader, first []msg.Part, c Conversation, bad func(error)) []*agent.Outcome {
+	s := &server{w: w, c: c, bad: bad, asked: make(chan struct{}, 1), done: make(chan *agent.Outcome, 1)}
+	w.onAsked(func() {
+		select {
+		case s.asked <- struct{}{}:
+		default:
+		}
+	})
+	defer w.onAsked(nil)
+	lines := make(chan command)
+	go func() {
+		defer close(lines)
+		commands(in, func(c command) bool {
+			select {
+			case lines <- c:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		})
+	}()
+	if first != nil {
+		s.start(ctx, first)
+	}
+	s.loop(ctx, lines)
+	return s.outcomes
+}
+
+// A server is one Serve.
+type server struct {
+	w   *Writer
+	c   Conversation
+	bad func(error)
+
+	asked    chan struct{} // the run under way takes what is queued
+	done     chan *agent.Outcome
+	outcomes []*agent.Outcome
+
+	running bool
+	taking  bool // asked was seen
+	again   bool // the agent holds prompts for another run
+	cancel  context.CancelCauseFunc
+	waiting [][]msg.Part // come before the run has begun
+	bytes   int          // that wait, here and in the agent
+}
+
+func (s *server) loop(ctx context.Context, lines <-chan command) {
+	for {
+		if !s.running {
+			switch {
+			case ctx.Err() != nil:
+				return
+			case len(s.waiting) > 0:
+				parts := s.waiting[0]
+				s.waiting = s.waiting[1:]
+				s.start(ctx, parts)
+			case s.again:
+				s.start(ctx, nil)
+			case lines == nil:
+				return
+			}
+		}
+		stop := ctx.Done()
+		if s.running {
+			stop = nil // the run ends by itself then, and has to be shown
+		}
+		select {
+		case <-stop:
+			return
+		case <-s.asked:
+			s.taking = true
+			for _, parts := range s.waiting {
+				s.queue(parts)
+			}
+			s.waiting = nil
+		case o := <-s.done:
+			s.ended(o)
+		case c, ok := <-lines:
+			if !ok {
+				lines = nil
+				continue
+			}
+			s.command(ctx, c)
+		}
+	}
+}
+
+func (s *server) start(ctx context.Context, parts []msg.Part) {
+	ctx, s.cancel = context.WithCancelCause(ctx)
+	s.running, s.taking, s.again, s.bytes = true, false, false, 0
+	go func() {
+		s.w.Begin()
+		s.done <- s.c.Run(ctx, parts)
+	}()
+}
+
+func (s *server) ended(o *agent.Outcome) {
+	s.cancel(nil)
+	s.running = false
+	select {
+	case <-s.asked: // of the run that has ended
+	default:
+	}
+	s.w.Result(o)
+	s.outcomes = append(s.outcomes, o)
+}
+
+func (s *server) queue(parts []msg.Part) {
+	if !s.c.Queue(parts) {
+		s.again = true
+	}
+}
+
+func (s *server) command(ctx context.Context, c command) {
+	switch {
+	case c.err != nil:
+		s.w.inputError(c.err)
+		s.bad(c.err)
+	case c.control != nil:
+		s.control(c.control)
+	case !s.running:
+		s.start(ctx, c.parts)
+	case s.bytes+size(c.parts) > maxWaiting:
+		err := fmt.Errorf("a prompt was not taken: more than %d MiB of prompts wait for an answer", maxWaiting>>20)
+		s.w.inputError(err)
+		s.bad(err)
+	case s.taking:
+		s.bytes += size(c.parts)
+		s.queue(c.parts)
+	default:
+		s.bytes += size(c.parts)
+		s.waiting = append(s.waiting, c.parts)
+	}
+}
+
+func size(parts []msg.Part) int {
+	n := 0
+	for _, p := range parts {
+		n += len(p.Text) + len(p.Data)
+	}
+	return n
+}
+
+func (s *server) control(c *control) {
+	switch c.subtype {
+	case "interrupt":
+		if s.running {
+			s.cancel(errAsked)
+		}
+		s.w.reply(c, nil)
+	case "initialize":
+		s.w.reply(c, object{"commands": []any{}, "agents": []any{}, "models": []any{}, "account": object{}, "output_style": "default", "available_output_styles": []string{"default"}})
+	default:
+		s.w.refuse(c)
+	}
+}
+
+// onAsked sets what is called when a run makes a request.
+func (w *Writer) onAsked(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = f
+}
+
+func (w *Writer) reply(c *control, response object) {
+	r := object{"subtype": "success", "request_id": c.id}
+	if response != nil {
+		r["response"] = response
+	}
+	w.control(r)
+}
+
+func (w *Writer) refuse(c *control) {
+	w.control(object{"subtype": "error", "request_id": c.id, "error": fmt.Sprintf("no control request %q: want interrupt or initialize", cut(c.subtype))})
+}
+
+func (w *Writer) control(response object) {
+	if w.opt.Format != Stream {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.line(object{"type": "control_response", "response": response})
+}
+
+func (w *Writer) inputError(err error) {
+	if w.opt.Format != Stream {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.line(object{"type": "system", "subtype": "input_error", "uuid": uuid(), "session_id": w.opt.Session.ID, "message": err.Error()})
+}
