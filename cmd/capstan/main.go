@@ -23,6 +23,8 @@ const (
 	exitFailed      = 1
 	exitUsage       = 2
 	exitUnasked     = 3
+	exitTurns       = 53
+	exitLimit       = 55
 	exitInterrupted = 130
 )
 
@@ -85,19 +87,8 @@ func run() int {
 }
 
 func newRoot() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "capstan",
-		Short: "A code-mode agent runtime",
-		Long: `Capstan runs tools for language models. In Code Mode a model writes one short
-JavaScript program that calls the real tools, and only what it prints comes back.`,
-		Example: `  capstan exec -e 'const r = await tools.glob({pattern: "**/*.go"}); text(r.structuredContent.files.length)'
-  capstan tools list
-  capstan doctor`,
-		Version:       version(),
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	root.AddCommand(newExec(), newTools(), newDoctor(), newTrust(), newSessions())
+	root := newAgent()
+	root.AddCommand(newExec(), newTools(), newSessions(), newDoctor(), newTrust())
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.HasSubCommands() { // without one of them there is nothing to do

@@ -71,3 +71,59 @@ func giveWay(ctx context.Context, f func() error) error {
 	}
 	return &exitError{code: exitInterrupted}
 }
+
+// A patient writer writes to what may be a pipe that nobody reads. It waits for
+// the reader, but after ctx has ended not for long.
+type patient struct {
+	ctx   context.Context
+	lines chan []byte
+	done  chan error
+	gone  bool
+}
+
+// newPatient returns a writer to a file. What goes to a terminal is made safe
+// for it.
+func newPatient(ctx context.Context, f *os.File) *patient {
+	var w io.Writer = f
+	if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		w = visible{f}
+	}
+	p := &patient{ctx: ctx, lines: make(chan []byte), done: make(chan error, 1)}
+	go func() {
+		for b := range p.lines {
+			_, err := w.Write(b)
+			p.done <- err
+		}
+	}()
+	return p
+}
+
+var errGone = errors.New("nobody reads the output")
+
+// Write is called by one goroutine at a time.
+func (p *patient) Write(b []byte) (int, error) {
+	if p.gone {
+		return 0, errGone
+	}
+	p.lines <- b
+	var err error
+	select {
+	case err = <-p.done:
+	case <-p.ctx.Done():
+		select {
+		case err = <-p.done:
+		case <-time.After(time.Second):
+			p.gone, err = true, errGone // the writing goroutine is left behind, the process ends soon
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+func (p *patient) close() {
+	if !p.gone {
+		close(p.lines)
+	}
+}

@@ -37,6 +37,9 @@ type Options struct {
 	// person: a code view of its own, and output uncut.
 	Mode    tool.Mode
 	Program bool
+	// Allow are further rules of permissions.allow, of --allowed-tools. Exclude
+	// takes tools away, by name or pattern, of --exclude-tools.
+	Allow, Exclude []string
 	// Observe gets the events of every call.
 	Observe func(sched.Event)
 	// Approver asks a person; nil when nobody can be asked.
@@ -59,6 +62,7 @@ type Session struct {
 	rules  *policy.Policy
 	shell  *shell.Runner
 	jobs   *shell.Jobs
+	calls  sched.Options // of the runtime
 	rt     *sched.Runtime
 	runner *quickjs.Runner
 	exec   *codemode.Exec
@@ -105,7 +109,7 @@ func Open(o Options) (*Session, error) {
 	if o.Program {
 		so.ModelChars = 16 << 20 // what a person's own program prints is not cut
 	}
-	s.rt = sched.New(so)
+	s.calls, s.rt = so, sched.New(so)
 	return s, nil
 }
 
@@ -130,7 +134,7 @@ func (s *Session) settings(home, project string) (config.Settings, error) {
 	if s.opt.Program {
 		s.mode = tool.Code
 	}
-	s.scope = tool.Scope{Eager: set.Eager, Visible: set.Visible}
+	s.scope = tool.Scope{Eager: set.Eager, Visible: set.Visible, Disallow: s.opt.Exclude}
 	return set, nil
 }
 
@@ -164,6 +168,9 @@ func (s *Session) policy(set config.Settings, home string, roots []string) (*pol
 	}
 	for _, r := range set.Rules {
 		o.Rules = append(o.Rules, policy.Rule{List: r.List, Text: r.Text, Origin: r.From.String()})
+	}
+	for _, text := range s.opt.Allow {
+		o.Rules = append(o.Rules, policy.Rule{List: "allow", Text: text, Origin: "--allowed-tools"})
 	}
 	for _, e := range s.Registry.Tools() {
 		o.Tools = append(o.Tools, e.Spec().Name)
@@ -200,6 +207,25 @@ func (s *Session) register(roots []string) error {
 	}
 	for _, w := range s.View().Warnings() {
 		s.warn("%s", w)
+	}
+	return s.checkExcluded()
+}
+
+// checkExcluded refuses a name that takes nothing away: whoever misspells one
+// believes that the tool is gone.
+func (s *Session) checkExcluded() error {
+	all := s.Registry.View(s.mode, tool.Scope{})
+	for _, name := range s.opt.Exclude {
+		one := s.Registry.View(s.mode, tool.Scope{Disallow: []string{name}})
+		found := strings.HasPrefix(name, "mcp__") // of a server that is not there yet
+		for _, e := range s.Registry.Tools() {
+			direct, nested := all.Reach(e.Spec().Name)
+			d, n := one.Reach(e.Spec().Name)
+			found = found || d != direct || n != nested
+		}
+		if !found {
+			return &UsageError{fmt.Errorf("--exclude-tools: there is no tool %q; 'capstan tools list' names them", name)}
+		}
 	}
 	return nil
 }

@@ -1,0 +1,354 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"capstan/internal/agent"
+	"capstan/internal/app"
+	"capstan/internal/msg"
+	"capstan/internal/tool"
+	"capstan/internal/ui/headless"
+)
+
+// agentFlags are the flags of capstan itself.
+type agentFlags struct {
+	session sessionFlags
+
+	prompt                    string
+	model, mode               string
+	outputFormat, inputFormat string
+	partial                   bool
+	resume                    string
+	goOn                      bool // --continue
+
+	turns, calls, tokens  int
+	wall                  string
+	allowed, excluded     []string
+	system, appendSystem  string
+	schema                string
+	promptSet, sysSet, ap bool // whether the flag was there
+}
+
+func newAgent() *cobra.Command {
+	var f agentFlags
+	cmd := &cobra.Command{
+		Use:   "capstan",
+		Short: "A code-mode agent runtime",
+		Long: `Capstan gives a language model tools to work with. In Code Mode the model writes
+one short JavaScript program that calls the real tools, and only what it prints
+comes back.
+
+With -p, or with a task on standard input, it works on the task until it is done
+and prints the answer. Nobody is asked anything: a call that needs approval is
+denied, and the denial says what would allow it.
+
+Exit codes: 0 finished, 1 failed, 2 usage, 3 finished, but a call was denied
+because nobody could be asked, 53 the limit of turns, 55 the limit of calls,
+tokens or time, 130 interrupted.`,
+		Example: `  OPENAI_BASE_URL=http://127.0.0.1:11434/v1 capstan -p "what does this project do?" --model openai/qwen3
+  git diff | capstan -p "write a commit message for this" --model openai/gpt-5
+  capstan -p "fix the failing test" --approval-mode auto-edit --allowed-tools 'Bash(go test:*)'
+  capstan exec -e 'const r = await tools.glob({pattern: "**/*.go"}); text(r.structuredContent.files.length)'
+  capstan doctor`,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          f.arguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.promptSet, f.sysSet, f.ap = cmd.Flags().Changed("prompt"), cmd.Flags().Changed("system-prompt"), cmd.Flags().Changed("append-system-prompt")
+			return f.run(cmd.Context())
+		},
+	}
+	f.register(cmd)
+	return cmd
+}
+
+func (f *agentFlags) register(cmd *cobra.Command) {
+	f.session.register(cmd)
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringVarP(&f.prompt, "prompt", "p", "", "the task; what standard input holds comes before it")
+	fl.StringVar(&f.model, "model", "", "FAMILY/NAME, or PROVIDER/NAME of the settings")
+	fl.StringVar(&f.mode, "mode", "", modeHelp)
+	fl.StringVar(&f.outputFormat, "output-format", "text", "text, json or stream-json")
+	fl.StringVar(&f.inputFormat, "input-format", "text", "text, or stream-json: a prompt on each line of standard input")
+	fl.BoolVar(&f.partial, "include-partial-messages", false, "with stream-json: the pieces of answers as they arrive")
+	fl.BoolVarP(&f.goOn, "continue", "c", false, "go on with the newest session of this workspace")
+	fl.StringVarP(&f.resume, "resume", "r", "", "go on with the session whose id begins so")
+	fl.IntVar(&f.turns, "max-turns", 0, "end the run after so many answers of the model")
+	fl.IntVar(&f.turns, "max-session-turns", 0, "the same as --max-turns")
+	_ = fl.MarkHidden("max-session-turns")
+	fl.IntVar(&f.calls, "max-tool-calls", 0, "end the run after so many calls, those of programs counted")
+	fl.IntVar(&f.tokens, "max-session-tokens", 0, "end the run after so many tokens, in and out")
+	fl.StringVar(&f.wall, "max-wall-time", "", "end the run after so long, such as 90s or 10m")
+	fl.StringArrayVar(&f.allowed, "allowed-tools", nil, "rules for what runs without asking, such as 'Edit,Bash(go test:*)'; may be repeated")
+	fl.StringArrayVar(&f.excluded, "exclude-tools", nil, "tools that the model does not get; may be repeated")
+	fl.StringVar(&f.system, "system-prompt", "", "in place of what Capstan says of itself")
+	fl.StringVar(&f.appendSystem, "append-system-prompt", "", "added to the system prompt")
+	fl.StringVar(&f.schema, "json-schema", "", "JSON Schema of the answer, or @FILE")
+}
+
+// arguments refuses what is neither a flag nor a command.
+func (f *agentFlags) arguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	near := ""
+	if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
+		near = fmt.Sprintf("; did you mean %s?", s[0])
+	}
+	return usage("unknown command %q for %q%s (a task is given with -p \"…\")", args[0], cmd.CommandPath(), near)
+}
+
+// run leads one conversation.
+func (f *agentFlags) run(outer context.Context) error {
+	format, err := headless.ParseFormat(f.outputFormat)
+	if err != nil {
+		return usage("--output-format: %w", err)
+	}
+	opt, ao, err := f.options(format)
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancelCause(outer)
+	defer end(nil)
+	brokenPipe()
+	stdout := newPatient(outer, os.Stdout)
+	defer stdout.close()
+	out := headless.New(headless.Options{Out: stdout, Format: format, Partial: f.partial, Failed: func(error) { end(headless.ErrClosed) }})
+	err = f.converse(ctx, opt, ao, out)
+	if e, ok := errors.AsType[*exitError](err); err != nil && format != headless.Text && (!ok || e.err != nil) {
+		out.Result(&agent.Outcome{Reason: agent.Failed, Err: err}) // who reads JSON gets also this as JSON (BUG-AH-06)
+	}
+	return err
+}
+
+// brokenPipe makes writing to a closed pipe an error. Otherwise it would end the
+// process at once, and the session's record with it.
+func brokenPipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+// options checks the flags.
+func (f *agentFlags) options(format headless.Format) (opt app.Options, ao app.AgentOptions, err error) {
+	if f.inputFormat != "text" && f.inputFormat != "stream-json" {
+		return opt, ao, usage("--input-format %q: want text or stream-json", f.inputFormat)
+	}
+	if f.partial && format != headless.Stream {
+		return opt, ao, usage("--include-partial-messages needs --output-format stream-json")
+	}
+	for name, n := range map[string]int{"--max-turns": f.turns, "--max-tool-calls": f.calls, "--max-session-tokens": f.tokens} {
+		if n < 0 {
+			return opt, ao, usage("%s %d: want a positive number", name, n)
+		}
+	}
+	ao = app.AgentOptions{Model: f.model, Continue: f.goOn, Resume: f.resume, Headless: true, Version: version(),
+		Limits: agent.Limits{Turns: f.turns, Calls: f.calls, Tokens: f.tokens}}
+	if ao.Limits.Wall, err = wallTime(f.wall); err != nil {
+		return opt, ao, err
+	}
+	if f.sysSet {
+		ao.System = &f.system
+	}
+	if f.ap {
+		ao.Append = &f.appendSystem
+	}
+	if f.schema != "" {
+		if ao.Structured, err = readSchema(f.schema); err != nil {
+			return opt, ao, err
+		}
+	}
+	if opt, err = f.session.options(); err != nil {
+		return opt, ao, err
+	}
+	if f.mode != "" {
+		if opt.Mode, err = tool.ParseMode(f.mode); err != nil {
+			return opt, ao, usage("--mode: %w", err)
+		}
+	}
+	opt.Allow, opt.Exclude = splitLists(f.allowed), splitLists(f.excluded)
+	return opt, ao, nil
+}
+
+// wallTime reads a duration; a number alone is seconds.
+func wallTime(s string) (time.Duration, error) {
+	if s == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		d, err = time.ParseDuration(s + "s")
+	}
+	if err != nil || d <= 0 {
+		return 0, usage("--max-wall-time %q: want a duration such as 90s or 10m", s)
+	}
+	return d, nil
+}
+
+// converse runs prompts until there are no more.
+func (f *agentFlags) converse(ctx context.Context, opt app.Options, ao app.AgentOptions, out *headless.Writer) error {
+	var first []msg.Part
+	err := giveWay(ctx, func() (err error) {
+		first, err = f.firstPrompt()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s, err := app.Open(opt)
+	if err != nil {
+		return opening(err)
+	}
+	defer s.Close()
+	for _, w := range s.Warnings {
+		fmt.Fprintf(stderr, "capstan: warning: %s\n", s.Redact(w))
+	}
+	ao.Emit = func(e agent.Event) {
+		notice(s, e)
+		out.Event(e)
+	}
+	c, err := s.Agent(ctx, ao)
+	if err != nil {
+		return opening(err)
+	}
+	for _, n := range c.Notes {
+		fmt.Fprintf(stderr, "capstan: note: %s\n", s.Redact(n))
+	}
+	out.Describe(headless.Session{ID: c.ID, Dir: opt.Dir, Model: c.Model.String(), Mode: s.Mode(), ApprovalMode: s.ApprovalMode(), Version: ao.Version, Tools: func() []string { return names(s.View()) }})
+	outcomes, bad := f.serve(ctx, c, out, first)
+	for _, job := range s.EndJobs() {
+		fmt.Fprintf(stderr, "capstan: Ended with the run: %s\n", job)
+	}
+	code := conclude(s, c, outcomes)
+	if err := c.Close(); err != nil {
+		return failed(fmt.Errorf("recording the end of the session: %w", err))
+	}
+	switch {
+	case ctx.Err() != nil && code == exitOK, errors.Is(context.Cause(ctx), headless.ErrClosed):
+		code = exitInterrupted
+	case code == exitOK && bad > 0:
+		code = exitFailed
+	case len(outcomes) == 0:
+		return usage("there was no prompt on standard input: each is a line {\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"…\"}}")
+	}
+	if code != exitOK {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+func names(v *tool.View) []string {
+	var out []string
+	for _, d := range v.Declarations() {
+		out = append(out, d.Name)
+	}
+	return out
+}
+
+// serve answers the prompts, and counts the lines of input that were none.
+func (f *agentFlags) serve(ctx context.Context, c *app.Conversation, out *headless.Writer, first []msg.Part) ([]*agent.Outcome, int) {
+	bad := 0
+	run := func(ctx context.Context, parts []msg.Part) *agent.Outcome {
+		o := c.Run(ctx, parts)
+		if o.Err != nil {
+			o.Err = c.Model.Explain(o.Err)
+		}
+		return o
+	}
+	if f.inputFormat == "text" {
+		out.Begin()
+		o := run(ctx, first)
+		out.Result(o)
+		return []*agent.Outcome{o}, 0
+	}
+	outcomes := out.Serve(ctx, os.Stdin, first, headless.Conversation{Run: run, Queue: c.Queue}, func(err error) {
+		bad++
+		fmt.Fprintf(stderr, "capstan: %v\n", err)
+	})
+	return outcomes, bad
+}
+
+// notice tells a person what does not go as it should.
+func notice(s *app.Session, e agent.Event) {
+	if n, ok := e.(agent.Noticed); ok {
+		fmt.Fprintf(stderr, "capstan: %s\n", s.Redact(n.Text))
+	}
+}
+
+// conclude says on stderr what did not go well, and returns the exit code: that
+// of the last run, but 3 when all went well and something was denied for want of
+// somebody to ask.
+func conclude(s *app.Session, c *app.Conversation, outcomes []*agent.Outcome) int {
+	const shown = 5 // denials
+	code, unasked := exitOK, 0
+	for _, o := range outcomes {
+		code = exitCode(o)
+		for _, d := range o.Denials {
+			if !d.Unasked {
+				continue
+			}
+			if unasked++; unasked <= shown {
+				fmt.Fprintf(stderr, "capstan: %s\n", s.Redact(oneLine(d.Reason, 1000)))
+			}
+		}
+		if o.Err != nil {
+			fmt.Fprintf(stderr, "capstan: %s\n", s.Redact(o.Err.Error()))
+		}
+	}
+	if unasked > shown {
+		fmt.Fprintf(stderr, "capstan: %d more calls were denied because nobody could be asked\n", unasked-shown)
+	}
+	if code != exitOK {
+		fmt.Fprintf(stderr, "capstan: to go on: capstan --resume %s -p \"…\"\n", c.ID)
+	}
+	if code == exitOK && unasked > 0 {
+		return exitUnasked
+	}
+	return code
+}
+
+func exitCode(o *agent.Outcome) int {
+	switch o.Reason {
+	case agent.Finished:
+		return exitOK
+	case agent.MaxTurns:
+		return exitTurns
+	case agent.MaxCalls, agent.MaxTokens, agent.MaxWall:
+		return exitLimit
+	case agent.Interrupted:
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
+// maxSchema bounds the schema of an answer, in bytes.
+const maxSchema = 1 << 20
+
+// readSchema reads the schema of the answer: the text itself, or a file.
+func readSchema(arg string) (json.RawMessage, error) {
+	text := []byte(arg)
+	if name, ok := cutFile(arg); ok {
+		info, err := os.Stat(name)
+		if err == nil && (!info.Mode().IsRegular() || info.Size() > maxSchema) {
+			err = fmt.Errorf("%s is no regular file of at most %d bytes", name, maxSchema)
+		}
+		if err == nil {
+			text, err = os.ReadFile(name)
+		}
+		if err != nil {
+			return nil, usage("--json-schema: %w (a schema begins with {, a file may be written as @FILE)", err)
+		}
+	}
+	var schema map[string]json.RawMessage
+	if err := json.Unmarshal(text, &schema); err != nil || schema == nil {
+		return nil, usage("--json-schema: the schema is no JSON object: %w", err)
+	}
+	return text, nil
+}

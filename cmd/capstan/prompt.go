@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"capstan/internal/msg"
+)
+
+const (
+	// maxPrompt bounds what is read of standard input as a prompt, in bytes.
+	maxPrompt = 8 << 20
+	// stdinGrace is how long standard input is waited for when there is a
+	// prompt already. A program that starts capstan may leave a pipe open that
+	// nobody will ever write to.
+	stdinGrace = 3 * time.Second
+)
+
+// firstPrompt returns the task: what standard input holds, and the text of -p
+// after it. With --input-format stream-json standard input holds the prompts
+// themselves, and -p is the first of them, if it is there.
+func (f *agentFlags) firstPrompt() ([]msg.Part, error) {
+	if f.promptSet && strings.TrimSpace(f.prompt) == "" {
+		return nil, usage("-p: the task is empty")
+	}
+	if f.inputFormat == "stream-json" {
+		if !f.promptSet {
+			return nil, nil
+		}
+		return []msg.Part{msg.TextPart(f.prompt)}, nil
+	}
+	piped := ""
+	if info, err := os.Stdin.Stat(); err == nil && info.Mode()&os.ModeCharDevice == 0 {
+		if piped, err = readPiped(os.Stdin, f.promptSet); err != nil {
+			return nil, err
+		}
+	}
+	var parts []msg.Part
+	for _, text := range []string{piped, f.prompt} {
+		if strings.TrimSpace(text) != "" {
+			parts = append(parts, msg.TextPart(text))
+		}
+	}
+	if len(parts) == 0 {
+		return nil, usage("there is no task: give one with -p \"…\", or on standard input (the terminal UI is not there yet)")
+	}
+	return parts, nil
+}
+
+// readPiped reads standard input to its end. When there is a prompt besides, it
+// does not wait for ever for the first byte, and says so.
+func readPiped(in io.Reader, besides bool) (string, error) {
+	type piece struct {
+		data []byte
+		err  error
+	}
+	first, all := make(chan struct{}), make(chan piece, 1)
+	go func() {
+		head := make([]byte, 1)
+		n, err := in.Read(head)
+		close(first)
+		if err != nil {
+			all <- piece{head[:n], err}
+			return
+		}
+		rest, err := io.ReadAll(io.LimitReader(in, maxPrompt))
+		all <- piece{append(head[:n], rest...), err}
+	}()
+	if besides {
+		select {
+		case <-first:
+		case <-time.After(stdinGrace):
+			fmt.Fprintf(stderr, "capstan: warning: nothing came on standard input within %v, so the task is that of -p alone (</dev/null says so at once)\n", stdinGrace)
+			return "", nil
+		}
+	}
+	got := <-all
+	switch {
+	case got.err != nil && !errors.Is(got.err, io.EOF):
+		return "", usage("reading the task from standard input: %w", got.err)
+	case len(got.data) > maxPrompt:
+		return "", usage("the task on standard input is longer than %d MiB: put it into a file and name the file in the task", maxPrompt>>20)
+	}
+	text := strings.TrimPrefix(string(got.data), "\ufeff")
+	if !utf8.ValidString(text) {
+		fmt.Fprintln(stderr, "capstan: warning: standard input is not valid UTF-8; what is not was replaced")
+		text = strings.ToValidUTF8(text, "\ufffd")
+	}
+	return text, nil
+}
+
+// splitLists splits each entry at commas and spaces that are in no parentheses.
+func splitLists(entries []string) []string {
+	var out []string
+	for _, e := range entries {
+		depth, word := 0, ""
+		for _, r := range e + "," {
+			switch r {
+			case '(':
+				depth++
+			case ')':
+				depth = max(0, depth-1)
+			case ',', ' ', '\t', '\n':
+				if depth == 0 {
+					if word != "" {
+						out = append(out, word)
+					}
+					word = ""
+					continue
+				}
+			}
+			word += string(r)
+		}
+		if word = strings.TrimSuffix(word, ","); word != "" { // a parenthesis that is not closed: the rule says so
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// cutFile says whether an argument names a file: it begins with @, or is no
+// JSON object itself.
+func cutFile(arg string) (string, bool) {
+	if name, ok := strings.CutPrefix(arg, "@"); ok {
+		return name, true
+	}
+	return arg, !strings.HasPrefix(strings.TrimSpace(arg), "{")
+}

@@ -1,0 +1,127 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"capstan/internal/agent"
+	"capstan/internal/msg"
+	"capstan/internal/session"
+)
+
+// AgentOptions say what conversation to lead.
+type AgentOptions struct {
+	Model string // as --model has it; empty: the session's, else the settings'
+	// Continue goes on with the workspace's newest session, Resume with the one
+	// whose id begins so.
+	Continue bool
+	Resume   string
+	// System replaces what Capstan says of itself in the system prompt, Append
+	// is added to it. Nil is neither.
+	System, Append *string
+	// Headless says that nobody can be asked.
+	Headless bool
+	// Structured is the schema of the answer, when it has to have one.
+	Structured json.RawMessage
+	Limits     agent.Limits
+	Emit       func(agent.Event)
+	Version    string // of Capstan
+}
+
+// A Conversation is an agent with its model and its record.
+type Conversation struct {
+	*agent.Agent
+	Model *Model
+	ID    string // of the session
+	// Notes are what a person should know: what was damaged in a resumed
+	// session and repaired, which files of conventions cannot be used.
+	Notes []string
+
+	log *session.Log
+}
+
+// Close ends the record. The error says that its end could not be written.
+func (c *Conversation) Close() error {
+	c.Model.Close()
+	return c.log.Close()
+}
+
+// Agent returns the agent of a new or a resumed conversation. It asks the model
+// nothing yet, and records nothing.
+func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, error) {
+	if o.Continue && o.Resume != "" {
+		return nil, &UsageError{errors.New("--continue and --resume: give one of them")}
+	}
+	sessions, err := store(s.opt.Env, s.home, s.project, s.Redact)
+	if err != nil {
+		return nil, err
+	}
+	prefix, told := o.Resume, len(s.Warnings)
+	if o.Continue {
+		newest, err := sessions.Newest()
+		if err != nil {
+			return nil, fmt.Errorf("--continue: %w", err)
+		}
+		prefix = newest.ID
+	}
+	c := &Conversation{}
+	var history []msg.Message
+	if prefix == "" {
+		if c.Model, err = s.Model(ctx, o.Model); err != nil {
+			return nil, err
+		}
+		c.log = sessions.Create(session.Header{Dir: s.opt.Dir, Version: o.Version, Model: c.Model.String(), Mode: string(s.mode)})
+	} else if history, err = s.resume(ctx, sessions, prefix, o.Model, c); err != nil {
+		return nil, err
+	}
+	c.ID = c.log.ID()
+	memory, warnings := agent.LoadMemory(agent.MemoryOptions{Home: s.home, Root: s.project, Dir: s.opt.Dir, Hidden: s.rules.Hidden})
+	c.Notes = append(append(c.Notes, warnings...), s.Warnings[told:]...)
+	c.Agent = agent.New(agent.Options{
+		Provider: c.Model.Provider, Family: c.Model.Family, Model: c.Model.Name,
+		System: s.prompt(o, memory), View: s.View, Sched: s.calls, Log: c.log, History: history,
+		Limits: o.Limits, Structured: o.Structured, Emit: o.Emit,
+	})
+	return c, nil
+}
+
+// resume opens a recorded session. Its own model goes on with it when no other
+// was asked for.
+func (s *Session) resume(ctx context.Context, sessions *session.Store, prefix, model string, c *Conversation) ([]msg.Message, error) {
+	log, state, err := sessions.Resume(prefix)
+	if err != nil {
+		return nil, fmt.Errorf("resuming the session %s: %w", prefix, err)
+	}
+	if model == "" {
+		model = state.Header.Model
+	}
+	if c.Model, err = s.Model(ctx, model); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	c.log, c.Notes = log, state.Notes
+	return state.Messages, nil
+}
+
+// prompt returns what makes the system prompt. Date and memory are those of the
+// beginning: a prompt that changes costs the provider's cache.
+func (s *Session) prompt(o AgentOptions, memory []agent.MemoryFile) func() string {
+	p := agent.PromptOptions{
+		Dir: s.opt.Dir, Root: s.project, Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Today: time.Now().Format(time.DateOnly), Approval: string(s.rules.Mode()),
+		Headless: o.Headless, System: o.System, Append: o.Append, Memory: memory,
+	}
+	return func() string {
+		p.View = s.View()
+		return agent.Prompt(p)
+	}
+}
+
+// ApprovalMode returns the approval mode in force, as --approval-mode spells it.
+func (s *Session) ApprovalMode() string { return string(s.rules.Mode()) }
+
+// Mode returns how tools are presented: direct, code or both.
+func (s *Session) Mode() string { return string(s.mode) }
