@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"capstan/internal/agent"
 	"capstan/internal/app"
+	"capstan/internal/llm"
 	"capstan/internal/msg"
 	"capstan/internal/tool"
 	"capstan/internal/ui/headless"
@@ -121,7 +121,7 @@ func (f *agentFlags) run(outer context.Context) error {
 	}
 	ctx, end := context.WithCancelCause(outer)
 	defer end(nil)
-	brokenPipe()
+	quietSignals()
 	stdout := newPatient(outer, os.Stdout)
 	defer stdout.close()
 	out := headless.New(headless.Options{Out: stdout, Format: format, Partial: f.partial, Failed: func(error) { end(headless.ErrClosed) }})
@@ -131,10 +131,6 @@ func (f *agentFlags) run(outer context.Context) error {
 	}
 	return err
 }
-
-// brokenPipe makes writing to a closed pipe an error. Otherwise it would end the
-// process at once, and the session's record with it.
-func brokenPipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // options checks the flags.
 func (f *agentFlags) options(format headless.Format) (opt app.Options, ao app.AgentOptions, err error) {
@@ -277,8 +273,20 @@ func (f *agentFlags) serve(ctx context.Context, c *app.Conversation, out *headle
 
 // notice tells a person what does not go as it should.
 func notice(s *app.Session, e agent.Event) {
-	if n, ok := e.(agent.Noticed); ok {
-		fmt.Fprintf(stderr, "capstan: %s\n", s.Redact(n.Text))
+	text := ""
+	switch e := e.(type) {
+	case agent.Noticed:
+		text = e.Text
+	case agent.Streamed:
+		switch e := e.Event.(type) {
+		case llm.Warning:
+			text = "warning: " + e.Text
+		case llm.Retry:
+			text = fmt.Sprintf("%s; trying again in %v", oneLine(strings.Split(e.Err.Error(), "\n")[0], 300), e.After.Round(100*time.Millisecond))
+		}
+	}
+	if text != "" {
+		fmt.Fprintf(stderr, "capstan: %s\n", s.Redact(text))
 	}
 }
 

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net"
@@ -122,11 +123,14 @@ func (s *Session) client(e *endpoint) (client, error) {
 	if key != "" && u.Scheme == "http" && !local(u.Hostname()) {
 		s.warn("the key for %s travels unencrypted: its address begins with http://", e.name)
 	}
-	profile := ""
+	profile, end := "", &llm.Endpoint{Name: e.name, BaseURL: e.base, Key: key, Header: header}
 	if e.entry != nil {
-		profile = e.entry.Profile
+		profile, end.Idle = e.entry.Profile, e.entry.IdleTimeout
+		if n := e.entry.Retries; n != nil {
+			end.Retries = cmp.Or(*n, -1) // there 0 means the usual number
+		}
 	}
-	c, err := e.family.open(&llm.Endpoint{Name: e.name, BaseURL: e.base, Key: key, Header: header}, profile)
+	c, err := e.family.open(end, profile)
 	if err != nil {
 		return nil, e.fault("%v", err)
 	}

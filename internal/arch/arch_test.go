@@ -17,7 +17,7 @@ const module = "capstan" // the module's path
 // allowed is the whole architecture: a package may import only those listed
 // for it (docs/ARCHITECTURE.md says why).
 var allowed = map[string][]string{
-	"cmd/capstan":                        {"internal/agent", "internal/app", "internal/codemode", "internal/msg", "internal/sandbox", "internal/sched", "internal/session", "internal/tool", "internal/ui/headless", "internal/ui/terminal"},
+	"cmd/capstan":                        {"internal/agent", "internal/app", "internal/codemode", "internal/llm", "internal/msg", "internal/sandbox", "internal/sched", "internal/session", "internal/tool", "internal/ui/headless", "internal/ui/terminal"},
 	"internal/msg":                       {},
 	"internal/schema":                    {},
 	"internal/tool":                      {"internal/msg", "internal/schema"},

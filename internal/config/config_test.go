@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -87,12 +88,13 @@ func TestLoad(t *testing.T) {
 				{"acp", []byte(`{"nestedConcurrency":"shared"}`), at(Named, "named0.json", 1, 22)},
 			}}},
 		{name: "providers, each from one layer",
-			user:    `{"model": "a/x", "providers": {"a": {"family": "openai", "baseUrl": "http://h/v1", "keyEnv": "K", "headers": {"B": "${V}", "A": "1"}, "profile": "groq"}, "b": {"keyFile": "~/k"}}}`,
+			user:    `{"model": "a/x", "providers": {"a": {"family": "openai", "baseUrl": "http://h/v1", "keyEnv": "K", "headers": {"B": "${V}", "A": "1"}, "profile": "groq"}, "b": {"keyFile": "~/k"}, "d": {"retries": 0, "idleTimeout": "1m30s"}}}`,
 			project: `{"model": "c/y", "providers": {"a": {"baseUrl": "http://evil"}, "c": {"baseUrl": "http://c", "fmily": 1}}}`, trusted: true,
 			named: []string{`{"providers": {"b": {"family": "gemini"}, "c": {}}}`},
 			want: Settings{Model: "c/y", ModelFrom: at(Project, projectFile, 1, 11), Providers: []Provider{
 				{Name: "a", Family: "openai", BaseURL: "http://h/v1", KeyEnv: "K", Headers: []Header{{"A", "1"}, {"B", "${V}"}}, Profile: "groq", From: at(User, userFile, 1, 37)},
 				{Name: "b", Family: "gemini", From: at(Named, "named0.json", 1, 21)},
+				{Name: "d", Retries: new(int), IdleTimeout: 90 * time.Second, From: at(User, userFile, 1, 185)},
 				{Name: "c", From: at(Named, "named0.json", 1, 48)},
 			}},
 			warnings: []string{
@@ -188,9 +190,11 @@ func TestFaults(t *testing.T) {
 		{`{"tools": {"mode": 3}}`, []string{`1:20: tools.mode: expected "direct", "code" or "both", found the number 3`}},
 		{`{"permissions": {"deny": "Read", "ask": [{}]}}`, []string{
 			`1:26: permissions.deny: expected a list of strings, found the string "Read"`, "1:42: permissions.ask[0]: expected a string, found an object"}},
-		{`{"model": 7, "providers": {"a/b": {}, "c": 1, "d": {"family": 1, "headers": {"X": 2}, "keyEnv": "A", "keyFile": "B"}}}`, []string{
+		{`{"model": 7, "providers": {"a/b": {}, "c": 1, "d": {"family": 1, "headers": {"X": 2}, "keyEnv": "A", "keyFile": "B", "retries": -1, "idleTimeout": "x"}}}`, []string{
 			"1:11: model: expected a string such as \"openai/NAME\", found the number 7", `1:28: providers: "a/b" is no name`, "1:44: providers.c: expected an object, found the number 1",
-			"1:63: providers.d.family: expected a string, found the number 1", "1:83: providers.d.headers.X: expected a string, found the number 2", "1:47: providers.d: keyEnv and keyFile are both there"}},
+			"1:63: providers.d.family: expected a string, found the number 1", "1:83: providers.d.headers.X: expected a string, found the number 2",
+			"1:129: providers.d.retries: expected a number from 0 to 100, found the number -1", `1:148: providers.d.idleTimeout: expected a duration such as "10m", found the string "x"`,
+			"1:47: providers.d: keyEnv and keyFile are both there"}},
 		{`{"sandbox": {"require": "yes"}}`, []string{`1:25: sandbox.require: expected true or false, found the string "yes"`}},
 		{"{\"permissions\": {\"deny\": []},\n\"permissions\": {}}", []string{`2:1: "permissions" is there twice (first at 1:2): keep one`}},
 		{`{"permissions": {"deny": ["Read"], "deny": []}}`, []string{`1:36: "deny" is there twice (first at 1:18): keep one`}},

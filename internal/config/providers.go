@@ -2,7 +2,9 @@ package config
 
 import (
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tailscale/hujson"
 )
@@ -19,14 +21,18 @@ type Provider struct {
 	KeyEnv, KeyFile string
 	Headers         []Header // by name
 	Profile         string
-	From            Origin // of the entry
+	// Retries bounds how often a failed request is repeated; nil is not set.
+	Retries *int
+	// IdleTimeout is how long the endpoint may be silent; 0 is not set.
+	IdleTimeout time.Duration
+	From        Origin // of the entry
 }
 
 // A Header is sent with every request. ${NAME} in Value stands for a variable
 // of the environment, but not in a folder's own settings.
 type Header struct{ Name, Value string }
 
-var providerKeys = []string{"family", "baseUrl", "keyEnv", "keyFile", "headers", "profile"}
+var providerKeys = []string{"family", "baseUrl", "keyEnv", "keyFile", "headers", "profile", "retries", "idleTimeout"}
 
 // noSecrets is the answer to what a folder's own settings may not have: whoever wrote them
 // would get a key of the user sent to an address of theirs.
@@ -74,6 +80,20 @@ func (d *document) provider(p *Provider, path, key string, at int, v *hujson.Val
 			return
 		}
 		*field = s
+	case key == "retries":
+		n, err := strconv.Atoi(literal(v))
+		if err != nil || n < 0 || n > 100 {
+			d.expect(v, path+".retries", "a number from 0 to 100")
+			return
+		}
+		p.Retries = &n
+	case key == "idleTimeout":
+		const want = `a duration such as "10m"`
+		if s, ok := d.text(v, path+".idleTimeout", want); ok {
+			if p.IdleTimeout, _ = time.ParseDuration(s); p.IdleTimeout <= 0 {
+				d.expect(v, path+".idleTimeout", want)
+			}
+		}
 	case key == "headers":
 		d.members(v, path+".headers", func(name string, at int, v *hujson.Value) {
 			s, ok := d.text(v, path+".headers."+name, "a string")
@@ -90,4 +110,10 @@ func (d *document) provider(p *Provider, path, key string, at int, v *hujson.Val
 	default:
 		d.unknown(at, path, key, providerKeys)
 	}
+}
+
+// literal is a number, true, false or null as it was written.
+func literal(v *hujson.Value) string {
+	l, _ := v.Value.(hujson.Literal)
+	return string(l)
 }

@@ -1,0 +1,15 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// quietSignals makes errors of what would end the process at once, and the
+// session's record with it: writing to a pipe that is closed, and beyond the
+// size that files may have. They are caught, not ignored, because what is
+// ignored would be so in every command that is run.
+func quietSignals() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGXFSZ) }
