@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"capstan/internal/llm/llmtest"
 )
 
 // binary is the real capstan, as it is shipped. The test binary cannot stand in
@@ -42,13 +45,25 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, "testdata/script", nil) }
+
+// runScripts runs the scripts of a directory over the real binary. What a script
+// starts must have ended with it.
+func runScripts(t *testing.T, dir string, env map[string]string) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
+	cmds := map[string]func(*testscript.TestScript, bool, []string){
+		"exits":      cmdExits,
+		"pty":        cmdPty,
+		"repeat":     cmdRepeat,
+		"masked":     cmdMasked,
+		"transcript": cmdTranscript,
+	}
+	maps.Copy(cmds, llmtest.Commands())
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
@@ -59,15 +74,22 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("XDG_STATE_HOME", "")
 			e.Setenv("MARK", mark)
+			for k, v := range env {
+				e.Setenv(k, v)
+			}
 			e.Defer(func() { noneLeft(t, mark, e.WorkDir) })
 			return os.MkdirAll(filepath.Join(e.WorkDir, "home"), 0o755)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":  cmdExits,
-			"pty":    cmdPty,
-			"repeat": cmdRepeat,
-			"masked": cmdMasked,
+		// [mode:code] holds in the scripts that run in that mode, [family:x] where
+		// the model is of that family.
+		Condition: func(cond string) (bool, error) {
+			name, value, _ := strings.Cut(cond, ":")
+			if have, ok := env[strings.ToUpper(name)]; ok {
+				return have == value, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
 		},
+		Cmds: cmds,
 	})
 }
 

@@ -2,8 +2,10 @@ package llmtest
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -14,6 +16,7 @@ import (
 //	llm start DIR       serve the turns in it and point the *_BASE_URL variables and LLM_URL at it
 //	llm done            check that all went as the script has it, and stop
 //	llm requests FILE   write the bodies of the requests so far, one a line
+//	llm await N         wait until N requests have come
 //
 // A server that a test leaves running is stopped at its end.
 func Commands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
@@ -28,7 +31,7 @@ type commands struct {
 
 func (c *commands) run(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: llm start DIR | llm done | llm requests FILE")
+		ts.Fatalf("usage: llm start DIR | llm done | llm requests FILE | llm await N")
 	}
 	c.mu.Lock()
 	s := c.running[ts]
@@ -47,6 +50,12 @@ func (c *commands) run(ts *testscript.TestScript, neg bool, args []string) {
 			b.WriteString(strings.TrimSpace(r.Body) + "\n")
 		}
 		ts.Check(writeFile(ts.MkAbs(args[1]), b.String()))
+	case args[0] == "await" && len(args) == 2:
+		n, err := strconv.Atoi(args[1])
+		ts.Check(err)
+		if !s.await(n) {
+			ts.Fatalf("llm: %d requests did not come", n)
+		}
 	default:
 		ts.Fatalf("llm: cannot %s now", strings.Join(args, " "))
 	}
@@ -78,3 +87,14 @@ func (c *commands) stop(ts *testscript.TestScript) {
 }
 
 func writeFile(name, text string) error { return os.WriteFile(name, []byte(text), 0o600) }
+
+// await waits until n requests have come, for a minute.
+func (s *Server) await(n int) bool {
+	for range 6000 {
+		if len(s.Requests()) >= n {
+			return true
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// agentFamilies are the wire formats that the transcripts run over. To add one,
+// add it here; llmtest has to speak it.
+var agentFamilies = []string{"openai"}
+
+// Every transcript runs over every family and in every mode that it is for.
+// S0-195 S0-196 S0-197 S0-263 S3-010 to S3-016
+func TestAgent(t *testing.T) {
+	for _, family := range agentFamilies {
+		for _, mode := range []string{"direct", "code", "both"} {
+			t.Run(family+"/"+mode, func(t *testing.T) {
+				runScripts(t, "testdata/agent", map[string]string{"FAMILY": family, "MODE": mode, "MODEL": family + "/m"})
+			})
+		}
+	}
+}
+
+// streamLine is what cmdTranscript looks at.
+type streamLine struct {
+	Type, Subtype string
+	Parent        string `json:"parent_tool_use_id"`
+	Message       struct {
+		Content []struct {
+			Type, Text, Name, ID, Thinking string
+			Input                          json.RawMessage
+			ToolUseID                      string `json:"tool_use_id"`
+			Content                        json.RawMessage
+			IsError                        bool `json:"is_error"`
+		}
+	}
+	ToolUseResult struct{ Status, Code string } `json:"tool_use_result"`
+	Event         struct{ Type string }
+	Result        string
+	Tools         []string
+}
+
+// cmdTranscript compares the stream on stdout with a file, in a short form: one
+// line for each block, nested ones indented and, since they run side by side,
+// sorted. transcript FILE
+func cmdTranscript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: transcript FILE")
+	}
+	var out, nested []string
+	flush := func() {
+		slices.Sort(nested)
+		out, nested = append(out, nested...), nil
+	}
+	for line := range strings.Lines(ts.ReadFile("stdout")) {
+		var l streamLine
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			ts.Fatalf("a line is no JSON: %v: %s", err, line)
+		}
+		if l.Type == "stream_event" {
+			continue
+		}
+		if l.Parent == "" {
+			flush()
+		}
+		switch l.Type {
+		case "system":
+			out = append(out, "system "+l.Subtype)
+		case "result":
+			out = append(out, strings.TrimRight(fmt.Sprintf("result %s %s", l.Subtype, short(l.Result)), " "))
+		}
+		for _, b := range l.Message.Content {
+			text := l.Type + " " + b.Type + " "
+			switch b.Type {
+			case "text":
+				text += short(b.Text)
+			case "thinking":
+				text += short(b.Thinking)
+			case "tool_use":
+				text += b.Name + " " + short(string(b.Input))
+			case "tool_result":
+				text += strings.TrimSpace(l.ToolUseResult.Status+" "+l.ToolUseResult.Code) + " " + short(string(b.Content))
+			}
+			if l.Parent == "" {
+				out = append(out, text)
+			} else {
+				nested = append(nested, "  "+text)
+			}
+		}
+	}
+	flush()
+	got := strings.ReplaceAll(strings.Join(out, "\n")+"\n", ts.Getenv("WORK"), "$WORK")
+	if os.Getenv("UPDATE_SCRIPTS") != "" {
+		ts.Logf("transcript %s:\n%s", args[0], got)
+	}
+	if want := ts.ReadFile(args[0]); got != want {
+		ts.Fatalf("the transcript is not %s:\n%s", args[0], got)
+	}
+}
+
+func short(s string) string {
+	s = strings.ReplaceAll(strings.TrimSpace(s), "\n", `\n`)
+	if r := []rune(s); len(r) > 100 {
+		return string(r[:100]) + "…"
+	}
+	return s
+}
