@@ -11,11 +11,8 @@ package openai
 import (
 	"bufio"
 	"context"
-	"encoding/json"
-	"io"
 	"iter"
 	"net/http"
-	"slices"
 
 	"capstan/internal/llm"
 )
@@ -85,44 +82,9 @@ func (c *Client) once(ctx context.Context, r *llm.Request, body []byte, names *l
 	}
 }
 
-func (c *Client) header() http.Header {
-	h := http.Header{}
-	if c.endpoint.Key == "" {
-		return h
-	}
-	if c.profile.KeyHeader != "" {
-		h.Set(c.profile.KeyHeader, c.endpoint.Key)
-	} else {
-		h.Set("Authorization", "Bearer "+c.endpoint.Key)
-	}
-	return h
-}
+func (c *Client) header() http.Header { return c.endpoint.Bearer(c.profile.KeyHeader) }
 
 // Models lists the models that the endpoint offers, sorted.
 func (c *Client) Models(ctx context.Context) ([]string, error) {
-	resp, err := c.endpoint.Do(ctx, "/models", nil, c.header())
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, llm.MaxFrame))
-	if err != nil {
-		return nil, c.endpoint.Failure(ctx, err)
-	}
-	var list struct {
-		Data []struct {
-			ID llm.Loose `json:"id"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, c.endpoint.ProtocolError("the list of models is not what the API promises: %s", llm.Excerpt(raw))
-	}
-	var out []string
-	for _, m := range list.Data {
-		if m.ID != "" {
-			out = append(out, string(m.ID))
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
+	return c.endpoint.Models(ctx, "/models", c.header())
 }

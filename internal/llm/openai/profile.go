@@ -1,11 +1,6 @@
 package openai
 
-import (
-	"net/url"
-	"strings"
-
-	"capstan/internal/llm"
-)
+import "capstan/internal/llm"
 
 // A Profile says how an endpoint differs from OpenAI. docs/providers.md lists
 // what each flag is for.
@@ -103,15 +98,9 @@ func compatible() Profile {
 // ProfileFor returns the profile for a base URL. An address that nobody knows
 // gets "compatible".
 func ProfileFor(baseURL string) Profile {
-	host := ""
-	if u, err := url.Parse(strings.TrimSpace(baseURL)); err == nil {
-		host = strings.ToLower(u.Hostname())
-	}
 	for _, p := range profiles() {
-		for _, h := range p.Hosts {
-			if host == h || strings.HasPrefix(h, ".") && strings.HasSuffix(host, h) {
-				return p
-			}
+		if llm.AtHost(baseURL, p.Hosts) {
+			return p
 		}
 	}
 	return compatible()

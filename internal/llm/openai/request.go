@@ -1,9 +1,7 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -56,13 +54,11 @@ func (c *Client) encode(r *llm.Request) ([]byte, *llm.Names, error) {
 	if p.CacheMarks && r.CacheKey != "" {
 		mark(w.Messages)
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(&w); err != nil {
-		return nil, nil, c.refuse("writing the request: "+err.Error(), "")
+	body, err := llm.Body(&w)
+	if err != nil {
+		return nil, nil, c.refuse(err.Error(), "")
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), names, nil
+	return body, names, nil
 }
 
 func (c *Client) refuse(message, advice string) *llm.Error {

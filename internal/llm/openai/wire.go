@@ -2,8 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"fmt"
-	"strings"
 
 	"capstan/internal/llm"
 	"capstan/internal/msg"
@@ -107,7 +105,7 @@ type chunk struct {
 }
 
 type choice struct {
-	Index        count     `json:"index"`
+	Index        llm.Count `json:"index"`
 	Delta        delta     `json:"delta"`
 	Message      *delta    `json:"message"`
 	FinishReason llm.Loose `json:"finish_reason"`
@@ -158,29 +156,17 @@ func (c *content) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// count is a number of tokens, as a whole number, with a fraction of zero, as a
-// string or null.
-type count int
-
-func (c *count) UnmarshalJSON(raw []byte) error {
-	var f float64
-	if _, err := fmt.Sscan(strings.Trim(string(raw), `"`), &f); err == nil && f >= 0 && f < 1e12 {
-		*c = count(f)
-	}
-	return nil
-}
-
 type usage struct {
-	PromptTokens     count `json:"prompt_tokens"`
-	CompletionTokens count `json:"completion_tokens"`
-	CacheHit         count `json:"prompt_cache_hit_tokens"` // DeepSeek
-	CachedTokens     count `json:"cached_tokens"`           // Moonshot
+	PromptTokens     llm.Count `json:"prompt_tokens"`
+	CompletionTokens llm.Count `json:"completion_tokens"`
+	CacheHit         llm.Count `json:"prompt_cache_hit_tokens"` // DeepSeek
+	CachedTokens     llm.Count `json:"cached_tokens"`           // Moonshot
 	PromptDetails    *struct {
-		CachedTokens     count `json:"cached_tokens"`
-		CacheWriteTokens count `json:"cache_write_tokens"`
+		CachedTokens     llm.Count `json:"cached_tokens"`
+		CacheWriteTokens llm.Count `json:"cache_write_tokens"`
 	} `json:"prompt_tokens_details"`
 	CompletionDetails *struct {
-		ReasoningTokens count `json:"reasoning_tokens"`
+		ReasoningTokens llm.Count `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
 }
 
