@@ -30,7 +30,7 @@ type format struct {
 	models func(path string, names []string) []byte
 }
 
-var formats = []format{chat}
+var formats = []format{chat, responses}
 
 // refusal is why an API does not answer.
 type refusal struct {
