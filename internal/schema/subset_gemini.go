@@ -69,7 +69,9 @@ func (g *gemini) convert(v *value, depth int) *value {
 			out.members = append(out.members, m)
 		}
 	}
-	g.format(out, v)
+	if f := v.get("format"); f != nil && f.kind == stringKind {
+		g.set(out, "format", f)
+	}
 	g.types(out, v, depth)
 	g.children(out, v, depth)
 	g.alternatives(out, v, depth)
@@ -78,7 +80,37 @@ func (g *gemini) convert(v *value, depth int) *value {
 			g.note(out, fmt.Sprintf("(%s: %s)", k, x.String()))
 		}
 	}
+	g.fit(out)
 	return out
+}
+
+var geminiTypes = []string{"string", "number", "integer", "boolean", "array", "object", "null"}
+
+// geminiFormats are the formats that the API knows for each type.
+var geminiFormats = map[string][]string{"string": {"date-time", "enum"}, "number": {"float", "double"}, "integer": {"int32", "int64"}}
+
+// fit takes out what the API refuses with the type that the schema has:
+// "only allowed for ARRAY type". What a model can make use of is told.
+func (g *gemini) fit(out *value) {
+	t := ""
+	if x := out.get("type"); x != nil {
+		t = x.text
+	}
+	if t != "array" {
+		g.drop(out, "items")
+	}
+	if t != "object" {
+		g.drop(out, "properties")
+		g.drop(out, "required")
+	}
+	if e := out.get("enum"); e != nil && t != "string" {
+		g.drop(out, "enum")
+		g.note(out, "(one of: "+e.String()+")")
+	}
+	if f := out.get("format"); f != nil && !contains(geminiFormats[t], f.text) {
+		g.drop(out, "format")
+		g.note(out, "(format: "+f.text+")")
+	}
 }
 
 // join merges the members of allOf into a copy of v.
@@ -116,20 +148,6 @@ func (g *gemini) join(v, all *value, depth int) *value {
 	return out
 }
 
-// format keeps the two formats that the API knows for strings.
-func (g *gemini) format(out, v *value) {
-	f := v.get("format")
-	if f == nil || f.kind != stringKind {
-		return
-	}
-	switch f.text {
-	case "date-time", "enum", "float", "double", "int32", "int64":
-		g.set(out, "format", f)
-	default:
-		g.note(out, "(format: "+f.text+")")
-	}
-}
-
 // types writes one type, nullable, and enums of strings.
 func (g *gemini) types(out, v *value, depth int) {
 	var names []string
@@ -138,6 +156,7 @@ func (g *gemini) types(out, v *value, depth int) {
 	} else {
 		names = stringsOf(t)
 	}
+	names = keep(names, geminiTypes) // a schema that names another one is not refused for it
 	if c := v.get("const"); c != nil {
 		g.enum(out, []*value{c}, &names)
 	}
@@ -156,21 +175,24 @@ func (g *gemini) types(out, v *value, depth int) {
 		alternatives := &value{kind: arrayKind}
 		for _, n := range names {
 			one := object(member{"type", text(n)})
-			if n == "array" {
+			if n == "array" || n == "object" {
 				g.children(one, v, depth)
+				g.fit(one)
 			}
 			alternatives.items = append(alternatives.items, one)
 		}
 		g.set(out, "anyOf", alternatives)
-	case len(names) == 0 && !combined:
-		g.set(out, "type", text(guess(v)))
+	case len(names) == 0:
+		if t := guess(v); !combined || t == "object" || t == "array" {
+			g.set(out, "type", text(t))
+		}
 	}
 }
 
 // guess is the type that the other keywords speak of.
 func guess(v *value) string {
 	switch {
-	case v.get("properties") != nil || v.get("additionalProperties") != nil:
+	case v.get("properties") != nil || v.get("additionalProperties") != nil || v.get("required") != nil:
 		return "object"
 	case v.get("items") != nil || v.get("prefixItems") != nil:
 		return "array"

@@ -44,7 +44,10 @@ func TestSubsets(t *testing.T) {
 			"anthropic": `{"type":"object","properties":{"ok":{"type":"string"}},"required":["ok"],"description":"There is also a required property \"$filter\": {\"type\":\"string\"}."}`,
 			"gemini":    `{"type":"object","properties":{"$filter":{"type":"string"},"ok":{"type":"string"}},"required":["$filter","ok"]}`}},
 		{"constants, enums, null, formats", `{"type":"object","properties":{"c":{"const":"x"},"e":{"enum":["a","",null]},"n":{"enum":[1,2]},"u":{"oneOf":[{"type":"string","format":"uri"},{"type":"null"}]},"m":{"type":["string","integer","null"]}}}`, out{
-			"gemini": `{"type":"object","properties":{"c":{"enum":["x"],"type":"string"},"e":{"enum":["a"],"nullable":true,"type":"string"},"n":{"description":"(one of: [1,2])","type":"number"},"u":{"nullable":true,"description":"(format: uri)","type":"string"},"m":{"nullable":true,"anyOf":[{"type":"string"},{"type":"integer"}]}}}`}},
+			"gemini": `{"type":"object","properties":{"c":{"enum":["x"],"type":"string"},"e":{"enum":["a"],"nullable":true,"type":"string"},"n":{"description":"(one of: [1,2])","type":"number"},"u":{"nullable":true,"type":"string","description":"(format: uri)"},"m":{"nullable":true,"anyOf":[{"type":"string"},{"type":"integer"}]}}}`}},
+		{"keywords of another type", `{"type":"object","properties":{"s":{"type":"string","items":{"enum":["a"]},"format":"int32"},"n":{"type":"integer","enum":["1","2"]},"u":{"type":["object","string"],"properties":{"x":{"type":"string"}},"required":["x"]},"o":{"properties":{"x":{}},"anyOf":[{"required":["x"]},{"type":"string"}]},"e":{"type":""}}}`, out{
+			"openai": `{"type":"object","properties":{"s":{"type":"string","items":{"enum":["a"]},"format":"int32"},"n":{"type":"integer","enum":["1","2"]},"u":{"type":["object","string"],"properties":{"x":{"type":"string"}},"required":["x"]},"o":{"properties":{"x":{}},"anyOf":[{"required":["x"]},{"type":"string"}]},"e":{"type":""}}}`,
+			"gemini": `{"type":"object","properties":{"s":{"type":"string","description":"(format: int32)"},"n":{"type":"integer","description":"(one of: [\"1\",\"2\"])"},"u":{"anyOf":[{"type":"object","properties":{"x":{"type":"string"}},"required":["x"]},{"type":"string"}]},"o":{"type":"object","properties":{"x":{"type":"string"}},"anyOf":[{"type":"object"},{"type":"string"}]},"e":{"type":"string"}}}`}},
 		{"booleans", `{"type":"object","properties":{"a":true,"b":false},"additionalProperties":false}`, out{
 			"openai": `{"type":"object","properties":{"a":{},"b":{"not":{}}},"additionalProperties":false}`,
 			"gemini": `{"type":"object","properties":{"a":{"type":"string","description":"Any JSON value."},"b":{"type":"string","description":"Any JSON value."}}}`}},
@@ -254,6 +257,18 @@ func breaksGemini(v *value) string {
 		return "the type " + t.String()
 	case has(t, "array") && v.get("items") == nil:
 		return "an array without items"
+	}
+	kind := ""
+	if t != nil {
+		kind = t.text
+	}
+	for word, only := range map[string]string{"items": "array", "properties": "object", "required": "object", "enum": "string"} {
+		if v.get(word) != nil && kind != only {
+			return word + " beside the type " + kind
+		}
+	}
+	if f := v.get("format"); f != nil && !contains(strings.Fields(map[string]string{"string": "date-time enum", "number": "float double", "integer": "int32 int64"}[kind]), f.text) {
+		return "the format " + f.text + " of the type " + kind
 	}
 	if e := v.get("enum"); e != nil && (len(e.items) == 0 || len(stringsOf(e)) != len(e.items) || contains(stringsOf(e), "")) {
 		return "the enum " + e.String()
