@@ -88,7 +88,8 @@ func (e *Endpoint) Client() *http.Client {
 // Close closes the connections that are kept for later requests.
 func (e *Endpoint) Close() { e.Client().CloseIdleConnections() }
 
-// URL returns the address of path under the base URL.
+// URL returns the address of path under the base URL. A query in path is added
+// to the base URL's own.
 func (e *Endpoint) URL(path string) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(e.BaseURL))
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -96,7 +97,9 @@ func (e *Endpoint) URL(path string) (string, error) {
 			Message: fmt.Sprintf("the base URL %q is not an http or https address", e.Redact(e.BaseURL)),
 			Advice:  "give it as https://host/v1"}
 	}
+	path, query, _ := strings.Cut(path, "?")
 	u.Path = strings.TrimRight(u.Path, "/") + path
+	u.RawQuery = strings.Trim(u.RawQuery+"&"+query, "&")
 	return u.String(), nil
 }
 

@@ -51,6 +51,9 @@ func TestRefusal(t *testing.T) {
 		{"gemini, rate, no details", 429, "", `[{"error":{"code":429,"message":"You exceeded your current quota.","status":"RESOURCE_EXHAUSTED"}}]`, ErrRateLimit, 0},
 		{"gemini, context", 400, "", `{"error":{"code":400,"message":"The input token count exceeds the maximum number of tokens allowed 1048576.","status":"INVALID_ARGUMENT"}}`, ErrContext, 0},
 		{"gemini, unavailable", 503, "", `{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`, ErrOverloaded, 0},
+		{"gemini, size", 400, "", `{"error":{"code":400,"message":"Request payload size exceeds the limit: 20971520 bytes.","status":"INVALID_ARGUMENT"}}`, ErrTooLarge, 0},
+		{"gemini, unavailable in a stream", 0, "", `{"error":{"code":503,"message":"Try again.","status":"X"}}`, ErrOverloaded, 0},
+		{"gemini, rate in a stream", 0, "", `[{"error":{"code":429,"message":"Slow.","details":[{"retryDelay":"3s"}]}}]`, ErrRateLimit, 3 * time.Second},
 		{"deepseek, spent", 402, "", `{"error":{"message":"Insufficient Balance","type":"unknown_error","code":"invalid_request_error"}}`, ErrQuota, 0},
 		{"dashscope, spent", 400, "", `{"error":{"code":"Arrearage","message":"Access denied, please make sure your account is in good standing."}}`, ErrQuota, 0},
 		{"dashscope, arguments", 400, "", `{"error":{"code":"invalid_parameter_error","message":"The \"function.arguments\" parameter must be in JSON format."}}`, ErrBadRequest, 0},
@@ -180,6 +183,11 @@ func TestEndpoint(t *testing.T) {
 		t.Errorf("got %s %s %v", got.Method, got.URL, got.Header)
 	}
 	var own *Error
+	for path, want := range map[string]string{"/chat?alt=sse": "/v1/chat?api-version=1&alt=sse", "/models/m:x": "/v1/models/m:x?api-version=1"} {
+		if got, err := e.URL(path); err != nil || got != server.URL+want {
+			t.Errorf("%s is at %s, %v; want %s", path, got, err, want)
+		}
+	}
 	if _, err := e.Do(t.Context(), "/moved", []byte("{}"), nil); !errors.As(err, &own) || own.Kind != ErrNotFound || !strings.Contains(err.Error(), "redirects to https://elsewhere.example/v1") {
 		t.Errorf("redirect: %v", err)
 	}

@@ -212,7 +212,9 @@ func (v *validator) tell(parts []msg.Part, results []msg.Result) {
 			n++
 		case msg.Reasoning: // belongs to calls that are no longer there
 		default:
-			p.State = nil
+			if p.State = nil; p.Kind == msg.Text && strings.TrimSpace(p.Text) == "" {
+				continue // it was there for its state
+			}
 			said = append(said, p)
 		}
 	}

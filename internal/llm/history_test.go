@@ -148,6 +148,8 @@ user: "Go on."
 assistant: call(abcdefgh1 tool {}) call(0af10374b tool {})
 tool: result(abcdefgh1 cancelled "` + unrecorded + `") result(0af10374b success "B")
 `},
+		{"no tools any more, and a part that was there for its state", Demands{NoTools: true, Origin: "f/m"}, []msg.Message{user("hi"), assistant(msg.Part{Kind: msg.Text, State: json.RawMessage(`1`)}, msg.TextPart("ok")), user("go")},
+			"user: \"hi\"\nassistant: \"ok\"\nuser: \"go\"\n"},
 		{"no tools any more (BUG-CP-18)", Demands{NoTools: true}, []msg.Message{user("hi"), assistant(msg.TextPart("ok"), call("a", `{"x":1}`)), results(result("a", "A")), user("sum up")},
 			`user: "hi"
 assistant: "ok" "[Called tool with {\"x\":1}]"

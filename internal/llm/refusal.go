@@ -37,6 +37,7 @@ type detail struct {
 	message string
 	code    string // the most precise of code, type and status
 	all     string // everything that names the error, in lower case
+	status  int    // of HTTP, where the body repeats it; 0 when it does not
 	delay   time.Duration
 	spent   bool // a quota that does not come back soon
 }
@@ -71,7 +72,9 @@ func readDetail(body []byte) detail {
 	}
 	names := []string{word(inner["code"]), word(inner["type"]), word(inner["status"])}
 	for _, n := range names {
-		if _, err := strconv.Atoi(n); n != "" && err != nil && n != "error" && d.code == "" {
+		if number, err := strconv.Atoi(n); err == nil && number >= 400 && number < 600 {
+			d.status = number
+		} else if n != "" && err != nil && n != "error" && d.code == "" {
 			d.code = n
 		}
 	}
@@ -178,6 +181,9 @@ func seconds(s float64) time.Duration {
 
 // kindOf decides by the most telling sign first.
 func kindOf(status int, d detail, mayWait bool) Kind {
+	if status == 0 { // an event of a stream
+		status = d.status
+	}
 	switch {
 	case d.spent || status == 402 || holds(d.all, quotaWords):
 		return ErrQuota
@@ -192,7 +198,7 @@ func kindOf(status int, d detail, mayWait bool) Kind {
 		return ErrAuth
 	case status == 404 || status == 405 || status >= 300 && status < 400 || holds(d.all, missingWords):
 		return ErrNotFound
-	case status == 413 || strings.Contains(d.all, "request_too_large"):
+	case status == 413 || holds(d.all, sizeWords):
 		return ErrTooLarge
 	case status == 408 || status == 409 || status == 425 || status >= 500 && status != 501:
 		return ErrOverloaded
@@ -210,6 +216,7 @@ var (
 	contextWords  = []string{"context_length_exceeded", "context length", "context window", "context size", "prompt is too long", "input is too long", "input length", "exceed_context_size", "token count exceeds", "maximum number of tokens allowed"}
 	authWords     = []string{"invalid_api_key", "authentication_error", "permission_error", "api key not valid", "api_key_invalid", "invalidapikey", "unauthenticated"}
 	missingWords  = []string{"model_not_found", "not_found_error", "does not exist"}
+	sizeWords     = []string{"request_too_large", "payload size exceeds"}
 	limitWords    = []string{"rate_limit", "rate limit", "too many requests", "throttling"}
 	overloadWords = []string{"overloaded", "server_error", "internal_error", "internal error", "api_error", "unavailable", "timeout", "timed out"}
 )

@@ -53,7 +53,7 @@ func JoinText(parts []Part) string {
 	}
 	var b strings.Builder
 	for _, p := range parts {
-		if p.Kind != Text {
+		if p.Kind != Text || p.Text == "" { // a part may be there for its State
 			continue
 		}
 		if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n") {
