@@ -22,6 +22,8 @@ type format struct {
 	key func(r *http.Request) string
 	// check applies the API's rules to the body.
 	check func(body []byte, s *Script) *refusal
+	// model is the model in the path, for an API that has it there; else nil.
+	model func(path string) string
 	// refuse writes an error as the API does.
 	refuse func(w http.ResponseWriter, r *refusal)
 	// answer streams a turn.
@@ -30,7 +32,7 @@ type format struct {
 	models func(path string, names []string) []byte
 }
 
-var formats = []format{chat, responses}
+var formats = []format{gemini3, gemini2, chat, responses}
 
 // refusal is why an API does not answer.
 type refusal struct {
@@ -167,6 +169,9 @@ func (s *Server) take(f *format, r *Request) (*Turn, *refusal) {
 	n := len(s.requests)
 	if s.script.Limit > 0 && len(r.Body) > s.script.Limit {
 		return nil, &refusal{http.StatusRequestEntityTooLarge, "request_too_large", "Request exceeds the maximum size"}
+	}
+	if f.model != nil && len(s.script.Models) > 0 && !slices.Contains(s.script.Models, f.model(r.Path)) {
+		return nil, &refusal{http.StatusNotFound, "NOT_FOUND", fmt.Sprintf("models/%s is not found for API version v1beta, or is not supported for generateContent.", f.model(r.Path))}
 	}
 	if no := f.check([]byte(r.Body), s.script); no != nil {
 		if no.status != http.StatusNotFound { // an unknown model breaks no rule

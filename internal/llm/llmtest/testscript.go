@@ -73,7 +73,7 @@ func (c *commands) start(ts *testscript.TestScript, dir string) {
 	ts.Setenv("LLM_URL", s.URL)
 	ts.Setenv("OPENAI_BASE_URL", s.URL+"/v1")
 	ts.Setenv("ANTHROPIC_BASE_URL", s.URL)
-	ts.Setenv("GEMINI_BASE_URL", s.URL)
+	ts.Setenv("GEMINI_BASE_URL", s.URL+"/v1beta")
 }
 
 func (c *commands) stop(ts *testscript.TestScript) {
