@@ -144,7 +144,7 @@ text Done.
 // want signatures and of those that don't. BUG-CP-01, BUG-CP-03, BUG-CP-08,
 // BUG-CP-11, BUG-CP-13, BUG-CP-15, BUG-CP-16, BUG-CP-18, BUG-AR-06, BUG-AR-18
 func TestAnyTranscript(t *testing.T) {
-	n := 2000
+	n := 1000
 	if testing.Short() {
 		n = 200
 	}

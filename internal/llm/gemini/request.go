@@ -211,7 +211,8 @@ func (s state) parts(p msg.Part) []wirePart {
 			out = append(out, text(p.Text))
 		}
 		if s.size() > 0 {
-			out = append(out, wirePart{hosted: s.first(), ThoughtSignature: s.ThoughtSignature})
+			one := s.first()
+			out = append(out, wirePart{hosted: &one, ThoughtSignature: s.ThoughtSignature})
 		}
 		return out
 	}

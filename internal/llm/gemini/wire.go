@@ -68,7 +68,7 @@ type wirePart struct {
 	InlineData       *wireBlob     `json:"inlineData,omitempty"`
 	FunctionCall     *wireCall     `json:"functionCall,omitempty"`
 	FunctionResponse *wireResponse `json:"functionResponse,omitempty"`
-	hosted
+	*hosted
 	ThoughtSignature string `json:"thoughtSignature,omitempty"`
 }
 
