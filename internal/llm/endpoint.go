@@ -33,7 +33,7 @@ const DefaultIdle = 5 * time.Minute
 // and then only read; its methods may be used by several goroutines.
 type Endpoint struct {
 	Name    string // to speak of in errors, "openai" say
-	BaseURL string // with the version (…/v1); a query in it is kept
+	BaseURL string // with the version (…/v1) where the family does not add it; a query in it is kept
 	Key     string // secret; empty is fine where the server asks for none
 	// Header is added to every request, over what the family sets itself.
 	Header http.Header

@@ -174,12 +174,12 @@ func TestEndpoint(t *testing.T) {
 	defer server.Close()
 	e := &Endpoint{Name: "test", BaseURL: server.URL + "/v1/?api-version=1", Header: http.Header{"x-team": {"a"}, "Accept": {"b"}}}
 	defer e.Close()
-	resp, err := e.Do(t.Context(), "/chat", []byte("{}"), http.Header{"Accept": {"a"}, "Authorization": {"Bearer k"}})
+	resp, err := e.Do(t.Context(), "/chat?limit=2", []byte("{}"), http.Header{"Accept": {"a"}, "Authorization": {"Bearer k"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if got.URL.String() != "/v1/chat?api-version=1" || got.Header.Get("X-Team") != "a" || got.Header.Get("Accept") != "b" || got.Header.Get("Authorization") != "Bearer k" || got.Method != "POST" || got.Header.Get("Content-Type") != "application/json" {
+	if got.URL.String() != "/v1/chat?api-version=1&limit=2" || got.Header.Get("X-Team") != "a" || got.Header.Get("Accept") != "b" || got.Header.Get("Authorization") != "Bearer k" || got.Method != "POST" || got.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("got %s %s %v", got.Method, got.URL, got.Header)
 	}
 	var own *Error

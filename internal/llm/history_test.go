@@ -155,6 +155,8 @@ tool: result(abcdefgh1 cancelled "` + unrecorded + `") result(0af10374b success 
 assistant: "ok" "[Called tool with {\"x\":1}]"
 user: "[Result of tool: success]" "A" "sum up"
 `},
+		{"no tools any more, an answer that was state only", Demands{NoTools: true, Origin: "f/m"}, []msg.Message{user("hi"), assistant(msg.Part{Kind: msg.Text, State: state}), user("sum up")},
+			"user: \"hi\" \"sum up\"\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
