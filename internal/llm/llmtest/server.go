@@ -20,6 +20,8 @@ type format struct {
 	serves func(r *http.Request) bool
 	// key is the key that a request carries.
 	key func(r *http.Request) string
+	// headers, when not nil, applies the API's rules to the headers.
+	headers func(h http.Header) *refusal
 	// check applies the API's rules to the body.
 	check func(body []byte, s *Script) *refusal
 	// model is the model in the path, for an API that has it there; else nil.
@@ -32,7 +34,7 @@ type format struct {
 	models func(path string, names []string) []byte
 }
 
-var formats = []format{gemini3, gemini2, chat, responses}
+var formats = []format{gemini3, gemini2, anthropic, chat, responses}
 
 // refusal is why an API does not answer.
 type refusal struct {
@@ -173,7 +175,11 @@ func (s *Server) take(f *format, r *Request) (*Turn, *refusal) {
 	if f.model != nil && len(s.script.Models) > 0 && !slices.Contains(s.script.Models, f.model(r.Path)) {
 		return nil, &refusal{http.StatusNotFound, "NOT_FOUND", fmt.Sprintf("models/%s is not found for API version v1beta, or is not supported for generateContent.", f.model(r.Path))}
 	}
-	if no := f.check([]byte(r.Body), s.script); no != nil {
+	no := f.check([]byte(r.Body), s.script)
+	if f.headers != nil && no == nil {
+		no = f.headers(r.Header)
+	}
+	if no != nil {
 		if no.status != http.StatusNotFound { // an unknown model breaks no rule
 			s.faults = append(s.faults, fmt.Errorf("request %d: %s", n, no.message))
 		}
