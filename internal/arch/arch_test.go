@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"internal/llm/openai":                {"internal/llm", "internal/msg", "internal/schema"},
 	"internal/llm/responses":             {"internal/llm", "internal/msg", "internal/schema"},
 	"internal/llm/gemini":                {"internal/llm", "internal/msg", "internal/schema"},
+	"internal/llm/anthropic":             {"internal/llm", "internal/msg", "internal/schema"},
 	"internal/llm/llmtest":               {"internal/msg"}, // and nothing that it tests
 	"internal/llm/llmtest/cmd/llmtest":   {"internal/llm/llmtest"},
 	"internal/session":                   {"internal/msg"},
