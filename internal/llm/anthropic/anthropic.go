@@ -97,8 +97,13 @@ func (c *Client) once(ctx context.Context, r *llm.Request, e *encoded) iter.Seq2
 			if !d.paused || d.Stopped() {
 				return
 			}
+			so := said.Message()
+			if !slices.ContainsFunc(so.Parts, func(p msg.Part) bool { return p.Kind == msg.Text && p.State != nil }) {
+				d.Fail(c.endpoint.ProtocolError("the answer was paused with nothing to go on with"))
+				return
+			}
 			longer := *r
-			longer.Messages = append(slices.Clip(r.Messages), said.Message())
+			longer.Messages = append(slices.Clip(r.Messages), so)
 			next, err := c.encode(&longer, true)
 			if err != nil {
 				d.Fail(err)

@@ -137,7 +137,7 @@ text Done.
 // model, its effort and its tools. BUG-CP-01, BUG-CP-03, BUG-CP-08, BUG-CP-13,
 // BUG-CP-15, BUG-CP-16, BUG-CP-18, BUG-AR-06, BUG-AR-18
 func TestAnyTranscript(t *testing.T) {
-	n := 2000
+	n := 1000
 	if testing.Short() {
 		n = 200
 	}
@@ -453,7 +453,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 // An answer that does not end is ended, whatever grows in it.
 func TestEndlessAnswer(t *testing.T) {
-	big := strings.Repeat("x", 1<<20)
+	big := strings.Repeat("x", 1<<18)
 	for name, event := range map[string]string{
 		"text":      stream(textDelta(0, big)),
 		"thinking":  stream(`{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"` + big + `"}}`),
@@ -465,10 +465,10 @@ func TestEndlessAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			body := &endless{event: event}
 			c := answering(answers{body: body})
-			c.limit = 3 << 20
+			c.limit = 1 << 20
 			_, err := ask(t.Context(), c, &llm.Request{Model: claude, Messages: said("hi")})
 			var e *llm.Error
-			if !errors.As(err, &e) || e.Kind != llm.ErrProtocol || !strings.Contains(err.Error(), "longer than") || body.sent > 8<<20 {
+			if !errors.As(err, &e) || e.Kind != llm.ErrProtocol || !strings.Contains(err.Error(), "longer than") || body.sent > 4<<20 {
 				t.Errorf("after %d bytes: %v", body.sent, err)
 			}
 		})

@@ -78,11 +78,12 @@ func (h *history) survey(valid []msg.Message) {
 			count(valid[i].Results[k].Parts)
 		}
 		for _, p := range valid[i].Parts {
-			if s := decodeState(p.State); s.Block != nil {
-				b := hostedOf(s.Block)
-				h.ends[b.ToolUseID] = true
-				h.uses[b.ID] = true
+			if p.Kind != msg.Text || p.State == nil {
+				continue
 			}
+			b := hostedOf(decodeState(p.State).Block)
+			h.ends[b.ToolUseID] = true
+			h.uses[b.ID] = true
 		}
 	}
 	h.tight = images > manyImages
