@@ -106,7 +106,7 @@ func (l *memoryLoader) between(root, dir string) []string {
 		l.root = root
 	}
 	dirs := []string{dir}
-	for at := dir; at != l.root; {
+	for at := dir; at != l.root && at != filepath.Dir(at); {
 		at = filepath.Dir(at)
 		dirs = append(dirs, at)
 	}

@@ -277,7 +277,7 @@ func TestPromptBudget(t *testing.T) {
 
 // The same bytes again and again, in whatever order tools are registered, and
 // before and after servers come, change their tools and go. BUG-PC-01,
-// BUG-PC-03, BUG-PC-05
+// BUG-PC-03
 func TestPromptIsStable(t *testing.T) {
 	tools := promptTools(t)
 	for _, mode := range []tool.Mode{tool.Direct, tool.Code, tool.Both} {
