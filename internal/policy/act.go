@@ -37,7 +37,7 @@ type act struct {
 	why      string      // actOpaque: why it cannot be judged; actCommand: why it is not harmless, if that is not plain
 	unread   bool        // actOpaque: not even its commands are known
 	cut      bool        // actOpaque: stands for acts beyond a bound, of any kind
-	reads    bool        // actOpaque: of a tool that changes nothing
+	reads    bool        // actOpaque, actUse: of a tool that changes nothing
 	harmless bool        // asks for nothing itself, so that only rules speak of it
 	maybe    bool        // actRead: of git, which shows some files of a directory, also those that are gone
 	shell    bool        // part of a shell command
@@ -55,6 +55,9 @@ func (a *act) what() string {
 	case actCommand:
 		return "running " + show(text(a.words))
 	}
+	if a.host != "" && a.tool == webTool {
+		return "using " + webTool + " on " + show(a.host)
+	}
 	return "using " + show(a.tool)
 }
 
@@ -70,7 +73,9 @@ func (p *Policy) acts(r *sched.Request, stopped func() bool) []act {
 	case tool.EffectExec:
 		return p.commandActs(spec.Name, r.Call.Args, stopped)
 	}
-	return []act{{kind: actUse, tool: spec.Name, host: hostOf(r)}}
+	// What web_fetch asks for changes nothing, but the question itself can tell
+	// something: so plan mode asks instead of denying it.
+	return []act{{kind: actUse, tool: spec.Name, host: hostOf(r), reads: spec.Name == webTool}}
 }
 
 func pathActs(spec *tool.Spec, access tool.Access) []act {

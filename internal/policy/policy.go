@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 
 	"capstan/internal/sched"
 )
@@ -83,10 +84,10 @@ type Options struct {
 	HidesDenied bool
 }
 
-// A Policy judges calls. It never changes after New, and is safe for
-// concurrent use.
+// A Policy judges calls. Only its mode changes after New, and each call is
+// judged under one mode. It is safe for concurrent use.
 type Policy struct {
-	mode             Mode
+	mode             atomic.Pointer[Mode]
 	place            *place
 	readable         []string
 	allow, ask, deny []*rule
@@ -99,11 +100,11 @@ type Policy struct {
 // permissions.ask that cannot be read is an error, for ignoring it would run
 // what it forbids; one of permissions.allow is dropped with a warning.
 func New(o Options) (*Policy, []string, error) {
-	p := &Policy{mode: o.Mode, settings: o.Settings, hidesDenied: o.HidesDenied, otherShell: runtime.GOOS == "windows"}
-	if p.mode == "" {
-		p.mode = Default
+	p := &Policy{settings: o.Settings, hidesDenied: o.HidesDenied, otherShell: runtime.GOOS == "windows"}
+	if o.Mode == "" {
+		o.Mode = Default
 	}
-	if _, err := ParseMode(string(p.mode)); err != nil {
+	if err := p.SetMode(o.Mode); err != nil {
 		return nil, nil, err
 	}
 	if p.settings == "" {
@@ -171,7 +172,18 @@ func (p *Policy) read(rules []Rule, tools []string) (warnings []string, err erro
 }
 
 // Mode returns the approval mode in force.
-func (p *Policy) Mode() Mode { return p.mode }
+func (p *Policy) Mode() Mode { return *p.mode.Load() }
+
+// SetMode changes the approval mode, once a person has said so. It counts for
+// every call that is judged from now on; those that were judged stay as they
+// are. An unknown mode is an error and changes nothing.
+func (p *Policy) SetMode(m Mode) error {
+	if _, err := ParseMode(string(m)); err != nil {
+		return err
+	}
+	p.mode.Store(&m)
+	return nil
+}
 
 // Roots returns the directories of the workspace, resolved, the project's
 // first.
@@ -201,21 +213,22 @@ func (p *Policy) Explain(r *sched.Request) Explanation {
 
 func (p *Policy) explain(ctx context.Context, r *sched.Request) Explanation {
 	stopped := func() bool { return ctx.Err() != nil }
+	mode := p.Mode() // one for the whole call, whoever changes it meanwhile
 	acts := p.acts(r, stopped)
 	found := make([]finding, len(acts))
 	for i := range acts {
 		acts[i].stopped = stopped
-		found[i] = p.judge(&acts[i])
+		found[i] = p.judge(mode, &acts[i])
 		if stopped() { // what was found so far may be wrong
 			return Explanation{Verdict: sched.Verdict{
 				Decision:   sched.Deny,
-				By:         "approval mode " + string(p.mode),
+				By:         "approval mode " + string(mode),
 				Reason:     "judging the call was ended: " + context.Cause(ctx).Error(),
 				Suggestion: "make the call again",
 			}}
 		}
 	}
-	return p.sum(found)
+	return p.sum(mode, found)
 }
 
 // A finding is the verdict on one act.
@@ -229,12 +242,12 @@ type finding struct {
 // judge decides about one act: deny beats ask beats allow, whatever the layer.
 // An allow rule answers a question that the mode would ask, and nothing more:
 // what plan mode denies stays denied, also where a rule would ask.
-func (p *Policy) judge(a *act) finding {
+func (p *Policy) judge(mode Mode, a *act) finding {
 	f, ruled := p.byRule(a)
 	if ruled && f.decision == sched.Deny {
 		return f
 	}
-	decision, reason := p.byMode(a)
+	decision, reason := p.byMode(mode, a)
 	if ruled && decision != sched.Deny {
 		return f
 	}
@@ -328,8 +341,8 @@ func (p *Policy) Hidden(path string) bool {
 
 // byMode is what the approval mode says of an act that no deny or ask rule
 // speaks of.
-func (p *Policy) byMode(a *act) (sched.Decision, string) {
-	if a.harmless || p.mode == Yolo {
+func (p *Policy) byMode(mode Mode, a *act) (sched.Decision, string) {
+	if a.harmless || mode == Yolo {
 		return sched.Allow, ""
 	}
 	outside := " is outside the workspace (" + show(strings.Join(p.place.roots, ", ")) + ")"
@@ -338,24 +351,24 @@ func (p *Policy) byMode(a *act) (sched.Decision, string) {
 		return sched.Allow, ""
 	case a.kind == actRead:
 		return sched.Ask, a.what() + outside
-	case p.mode == Plan && !a.reads:
+	case mode == Plan && !a.reads:
 		return sched.Deny, couldChange(a) + ", and approval mode plan runs only what changes nothing"
 	case a.kind == actOpaque:
 		return sched.Ask, a.why
 	case a.kind == actCommand && a.why != "":
 		return sched.Ask, a.what() + " " + a.why
 	case a.kind != actWrite:
-		return sched.Ask, a.what() + " needs approval in approval mode " + string(p.mode)
+		return sched.Ask, a.what() + " needs approval in approval mode " + string(mode)
 	case !p.place.inside(a.path):
 		return sched.Ask, a.what() + outside
 	}
 	if name := p.place.sensitive(a.path); name != "" {
 		return sched.Ask, a.what() + " can change what runs later (" + name + "), so it always needs approval"
 	}
-	if p.mode == AutoEdit {
+	if mode == AutoEdit {
 		return sched.Allow, ""
 	}
-	return sched.Ask, a.what() + " needs approval in approval mode " + string(p.mode)
+	return sched.Ask, a.what() + " needs approval in approval mode " + string(mode)
 }
 
 // couldChange says why plan mode does not run the act.

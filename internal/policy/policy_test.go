@@ -262,6 +262,11 @@ func TestDecide(t *testing.T) {
 		{Default, "allow WebFetch(domain:go.dev)", "fetch https://pkg.go.dev/x", "allow", "WebFetch"},
 		{Default, "allow WebFetch(domain:go.dev)", "fetch https://evilgo.dev/x", "ask", ""},
 		{Default, "allow WebFetch(domain:go.dev)", "fetch https://go.dev@evil.test/", "ask", ""},
+		{Default, "deny WebFetch(domain:go.dev)", "fetch https://GO.dev.:443/", "deny", "WebFetch"},
+		{Plan, "", "fetch https://go.dev/", "ask", ""},
+		{Plan, "allow WebFetch(domain:go.dev)", "fetch https://go.dev/", "allow", "WebFetch"},
+		{Plan, "deny WebFetch(domain:go.dev)", "fetch https://go.dev/", "deny", "WebFetch"},
+		{Plan, "", "use mcp__web__fetch", "deny", ""},
 
 		// Paths.
 		{Default, "deny Read(.env)", "read_file .env", "deny", "Read(.env)"},

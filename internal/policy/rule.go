@@ -23,6 +23,7 @@ const (
 	searchTool = "grep_search"
 	readTool   = "read_file"
 	writeTool  = "write_file"
+	webTool    = "web_fetch"
 )
 
 // An alias is a name under which rules of other agents know our tools.
@@ -50,7 +51,7 @@ var aliases = map[string]alias{
 	"Glob": {tools: []string{"glob"}}, "GlobTool": {tools: []string{"glob"}}, "FindFiles": {tools: []string{"glob"}},
 	"LS": {tools: []string{"list_directory"}}, "ListFiles": {tools: []string{"list_directory"}}, "ListFilesTool": {tools: []string{"list_directory"}},
 	"LSTool": {tools: []string{"list_directory"}}, "ls": {tools: []string{"list_directory"}},
-	"WebFetch": {tools: []string{"web_fetch"}}, "WebFetchTool": {tools: []string{"web_fetch"}},
+	"WebFetch": {tools: []string{webTool}}, "WebFetchTool": {tools: []string{webTool}},
 	"WebSearch": {tools: []string{"web_search"}}, "WebSearchTool": {tools: []string{"web_search"}},
 	"Task": {tools: []string{"agent"}}, "Agent": {tools: []string{"agent"}}, "Skill": {tools: []string{"skill"}},
 	"TodoWrite": {tools: []string{"todo_write"}}, "TodoWriteTool": {tools: []string{"todo_write"}},
@@ -114,7 +115,7 @@ func (r *rule) parseSpec(spec string, pl *place) (err error) {
 		r.command, err = parseCommandPattern(spec, wide)
 	case len(r.tools) > 0 && slices.Contains(specTools, r.tools[0]):
 		r.path, err = parsePathPattern(spec, pl)
-	case slices.Contains(r.tools, "web_fetch"):
+	case slices.Contains(r.tools, webTool):
 		domain, ok := strings.CutPrefix(spec, "domain:")
 		if r.domain = strings.ToLower(strings.TrimSpace(domain)); !ok || r.domain == "" || strings.ContainsAny(r.domain, "/:*") {
 			return fmt.Errorf("%s takes domain:HOST in parentheses", show(r.name))

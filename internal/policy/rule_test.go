@@ -336,7 +336,10 @@ func FuzzRule(f *testing.F) {
 			return
 		}
 		r.matches(&act{kind: actRead, tool: readTool, path: filepath.Join(w.ws, path)}, pl)
-		p := &Policy{mode: Default, place: pl, settings: "S", deny: []*rule{r}}
+		p := &Policy{place: pl, settings: "S", deny: []*rule{r}}
+		if err := p.SetMode(Default); err != nil {
+			t.Fatal(err)
+		}
 		p.Explain(w.request(t, "sh "+command))
 	})
 }

@@ -9,14 +9,14 @@ import (
 
 // sum makes one verdict of those on the acts of a call: the strictest counts,
 // and of equals the one that a rule made.
-func (p *Policy) sum(found []finding) Explanation {
+func (p *Policy) sum(mode Mode, found []finding) Explanation {
 	worst := found[0]
 	for _, f := range found[1:] {
 		if f.decision > worst.decision || f.decision == worst.decision && worst.rule == nil && f.rule != nil {
 			worst = f
 		}
 	}
-	out := Explanation{Verdict: sched.Verdict{Decision: worst.decision, By: "approval mode " + string(p.mode)}}
+	out := Explanation{Verdict: sched.Verdict{Decision: worst.decision, By: "approval mode " + string(mode)}}
 	if worst.rule != nil {
 		out.By, out.Rule = "rule "+worst.rule.String(), worst.rule.Text
 	}
@@ -25,7 +25,7 @@ func (p *Policy) sum(found []finding) Explanation {
 	}
 	out.Reason = reasons(found, worst.decision)
 	out.Rules = p.openers(found)
-	out.Suggestion = p.suggest(worst, found, out.Rules)
+	out.Suggestion = p.suggest(mode, worst, found, out.Rules)
 	return out
 }
 
@@ -84,7 +84,7 @@ func (a *act) opener() string {
 	case actCommand:
 		return "Bash(" + line(a.words) + ")"
 	case actUse:
-		if a.host != "" && a.tool == "web_fetch" {
+		if a.host != "" && a.tool == webTool {
 			return "WebFetch(domain:" + a.host + ")"
 		}
 		return a.tool
@@ -93,7 +93,7 @@ func (a *act) opener() string {
 }
 
 // suggest says what would let the call run.
-func (p *Policy) suggest(worst finding, found []finding, rules []string) string {
+func (p *Policy) suggest(mode Mode, worst finding, found []finding, rules []string) string {
 	switch {
 	case worst.decision == sched.Deny && worst.rule != nil:
 		return "a deny rule holds in every approval mode; to allow the call, change " + worst.rule.String()
@@ -106,7 +106,7 @@ func (p *Policy) suggest(worst finding, found []finding, rules []string) string 
 	switch {
 	case worst.decision == sched.Deny: // plan mode
 		ways = append(ways, "--approval-mode default (asks)")
-	case p.mode == Default && editsOnly(found, p.place):
+	case mode == Default && editsOnly(found, p.place):
 		ways = append(ways, "--approval-mode auto-edit (writes in the workspace)")
 	}
 	ways = append(ways, "--approval-mode yolo (all but what rules forbid)")
