@@ -1,0 +1,41 @@
+package builtin
+
+import (
+	"context"
+
+	"capstan/internal/tool"
+)
+
+// LoopOptions configure the tools that belong to an agent's loop, for one
+// session. A control whose option is not set is not registered: the model is
+// not offered what nobody would answer.
+type LoopOptions struct {
+	Todo TodoOptions
+	Web  WebOptions
+	// Ask puts questions to a person and returns one answer for each, in their
+	// order. It returns when ctx ends. Nil: nobody can be asked, and there is no
+	// ask_user_question.
+	Ask func(ctx context.Context, questions []Question) ([]Answer, error)
+	// Plan is set when the session begins in plan mode and somebody can be
+	// asked. Nil: there is no exit_plan_mode.
+	Plan *PlanOptions
+	// Structured is the form of the answer, when the run has to end with one.
+	// Nil: there is no structured_output.
+	Structured *Structured
+}
+
+// Loop returns the tools of an agent's loop. Which of them are controls is
+// decided by package tool's list and not here (S0-052).
+func Loop(o LoopOptions) []tool.Tool {
+	tools := []tool.Tool{newTodoWrite(o.Todo), newWebFetch(o.Web)}
+	if o.Ask != nil {
+		tools = append(tools, &askUser{ask: o.Ask})
+	}
+	if o.Plan != nil {
+		tools = append(tools, &exitPlan{o: *o.Plan})
+	}
+	if o.Structured != nil {
+		tools = append(tools, o.Structured)
+	}
+	return tools
+}
