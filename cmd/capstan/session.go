@@ -32,7 +32,7 @@ func workingDirectory() (string, error) {
 		dir, err = filepath.EvalSymlinks(dir)
 	}
 	if err != nil {
-		return "", failed(fmt.Errorf("finding the working directory: %w", err))
+		return "", failed(fmt.Errorf("the working directory %s cannot be used: %w", oneLine(os.Getenv("PWD"), 200), err))
 	}
 	return dir, nil
 }

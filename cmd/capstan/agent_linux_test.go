@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A disk that is full under the session's record ends the run before anything
+// that a restart would not know of is done.
+func TestFullDisk(t *testing.T) {
+	url := answer(t, says("done"))
+	dir := t.TempDir()
+	// Files may have 1 KiB, which the first message does not fit into.
+	cmd := exec.Command("bash", "-c", `ulimit -f 1; exec "$0" "$@"`, binary, "-p", strings.Repeat("a long task ", 200), "--model", "openai/m")
+	cmd.Dir, cmd.Env = dir, environment(dir, "OPENAI_BASE_URL="+url)
+	out, errs, code := runCapstan(t, cmd)
+	if code != 1 || out != "" || !strings.Contains(errs, "recording the session failed") || !strings.Contains(errs, "free space on the disk") {
+		t.Errorf("exit code %d, stdout %q, stderr %s", code, out, errs)
+	}
+}
+
+// A workspace that may not be read is told of, and the run goes on.
+func TestNoPermission(t *testing.T) {
+	url := answer(t, says("done"))
+	base, err := os.MkdirTemp("", "capstan-closed-") // not below TempDir, which others may not enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(base)
+	program := filepath.Join(base, "capstan")
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, closed := filepath.Join(base, "home"), filepath.Join(base, "closed")
+	for _, err := range []error{os.WriteFile(program, data, 0o755), os.Chmod(base, 0o755), os.Mkdir(home, 0o755), os.Mkdir(closed, 0o755)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("sh", "-c", `chmod 0 . && exec "$0" "$@"`, program, "-p", "hi", "--model", "openai/m")
+	if os.Getuid() == 0 { // whom no mode stops
+		const nobody = 65534
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		for _, dir := range []string{home, closed} {
+			if err := os.Chown(dir, nobody, nobody); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cmd.Dir, cmd.Env = closed, environment(home, "OPENAI_BASE_URL="+url)
+	out, errs, code := runCapstan(t, cmd)
+	if code != 1 || out != "" || !strings.Contains(errs, "permission denied") || !strings.Contains(errs, "closed") {
+		t.Errorf("exit code %d, stdout %q, stderr %s", code, out, errs)
+	}
+}
+
+// When nobody reads the output any more the run ends as by an interrupt, with a
+// whole record.
+func TestClosedOutput(t *testing.T) {
+	gone := make(chan struct{})
+	url := answer(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		for r.Context().Err() == nil {
+			fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"more \"}}]}\n\n")
+			http.NewResponseController(w).Flush()
+			time.Sleep(time.Millisecond) // a model takes its time
+		}
+		close(gone)
+	})
+	dir := t.TempDir()
+	reads, writes, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(binary, "-p", "hi", "--model", "openai/m", "--output-format", "stream-json", "--include-partial-messages")
+	cmd.Dir, cmd.Env, cmd.Stdout = dir, environment(dir, "OPENAI_BASE_URL="+url), writes
+	go func() {
+		_, _ = io.ReadFull(reads, make([]byte, 2000))
+		reads.Close()
+	}()
+	_, errs, code := runCapstan(t, cmd)
+	writes.Close()
+	if code != 130 || !strings.Contains(errs, "nobody reads the output any more") {
+		t.Errorf("exit code %d, stderr %s", code, errs)
+	}
+	<-gone
+	list := exec.Command(binary, "sessions", "list", "--json")
+	list.Dir, list.Env = dir, environment(dir)
+	if out, errs, code := runCapstan(t, list); code != 0 || !strings.Contains(out, `"turns":1`) {
+		t.Errorf("the record: %s %s", out, errs)
+	}
+}
+
+// A signal ends a run whose output nobody reads, and one that waits for its
+// input; a second one ends whatever there is.
+func TestAgentSignals(t *testing.T) {
+	long := answer(t, says(strings.Repeat("x", 1<<20)))
+	for name, args := range map[string][]string{
+		"output": {"-p", "hi", "--model", "openai/m"},
+		"input":  {"--model", "openai/m"},
+		"lines":  {"--model", "openai/m", "--input-format", "stream-json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, hold, err := os.Pipe() // never written to
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			defer hold.Close()
+			reads, out, err := os.Pipe() // never read
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer reads.Close()
+			defer out.Close()
+			dir := t.TempDir()
+			cmd := exec.Command(binary, args...)
+			cmd.Dir, cmd.Env, cmd.Stdout = dir, environment(dir, "OPENAI_BASE_URL="+long), out
+			if name != "output" {
+				cmd.Stdin = in
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "it waits", func() bool { return blocked(cmd.Process.Pid) })
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			timer := time.AfterFunc(60*time.Second, func() { cmd.Process.Kill() })
+			defer timer.Stop()
+			_ = cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != 130 {
+				t.Errorf("exit code %d, want 130", code)
+			}
+		})
+	}
+}
+
+// Standard input that somebody left open is not waited for when there is a task.
+func TestOpenInput(t *testing.T) {
+	url := answer(t, says("done"))
+	in, hold, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	defer hold.Close()
+	dir := t.TempDir()
+	cmd := exec.Command(binary, "-p", "hi", "--model", "openai/m")
+	cmd.Dir, cmd.Env, cmd.Stdin = dir, environment(dir, "OPENAI_BASE_URL="+url), in
+	out, errs, code := runCapstan(t, cmd)
+	if code != 0 || out != "done\n" || !strings.Contains(errs, "nothing came on standard input") {
+		t.Errorf("exit code %d, stdout %q, stderr %s", code, out, errs)
+	}
+}
