@@ -1,6 +1,7 @@
 package headless
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -77,7 +78,7 @@ func block(p msg.Part) any {
 			return imageBlock{"image", imageSource{"base64", p.MIMEType, base64.StdEncoding.EncodeToString(p.Data)}}
 		}
 	}
-	return textBlock{"text", llm.Line(p)}
+	return textBlock{"text", strings.TrimSpace(fmt.Sprintf("[%s %s, %d bytes] %s %s", p.Kind, p.MIMEType, len(p.Data), cmp.Or(p.Name, p.URI), p.Text))}
 }
 
 // contentOf returns the parts of a result: a string when they are text only,
