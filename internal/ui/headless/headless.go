@@ -69,6 +69,8 @@ type Session struct {
 type Writer struct {
 	opt Options
 
+	maxWaiting int // maxWaiting but in tests
+
 	mu      sync.Mutex
 	err     error
 	asked   func()
@@ -78,7 +80,7 @@ type Writer struct {
 
 // New returns a Writer.
 func New(o Options) *Writer {
-	return &Writer{opt: o, nested: map[string]bool{}}
+	return &Writer{opt: o, maxWaiting: maxWaiting, nested: map[string]bool{}}
 }
 
 // Describe sets what the output tells of the session, once that is known. Until

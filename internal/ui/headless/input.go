@@ -38,12 +38,12 @@ type command struct {
 // control is a request of the client that is no prompt.
 type control struct{ id, subtype string }
 
-// commands reads lines until the end of in and hands out what they say. It ends
-// early when yield returns false.
-func commands(in io.Reader, yield func(command) bool) {
+// commands reads lines of at most so many bytes until the end of in and hands out
+// what they say. It ends early when yield returns false.
+func commands(in io.Reader, most int, yield func(command) bool) {
 	br := bufio.NewReaderSize(in, 64<<10)
 	for n := 1; ; n++ {
-		line, long, err := readLine(br)
+		line, long, err := readLine(br, most)
 		if err != nil && !errors.Is(err, io.EOF) {
 			yield(command{err: &InputError{n, err}})
 			return
@@ -51,7 +51,7 @@ func commands(in io.Reader, yield func(command) bool) {
 		var c command
 		switch {
 		case long:
-			c.err = fmt.Errorf("it is longer than %d MiB", MaxLine>>20)
+			c.err = fmt.Errorf("it is longer than %d bytes", most)
 		case len(bytes.TrimSpace(line)) > 0:
 			c, c.err = parse(bytes.TrimPrefix(line, []byte("\ufeff")))
 		}
@@ -66,10 +66,10 @@ func commands(in io.Reader, yield func(command) bool) {
 
 // readLine returns the next line, or that it is too long, without keeping more
 // of it than fits.
-func readLine(br *bufio.Reader) (line []byte, long bool, err error) {
+func readLine(br *bufio.Reader, most int) (line []byte, long bool, err error) {
 	for {
 		piece, err := br.ReadSlice('\n')
-		if len(line)+len(piece) > MaxLine+1 {
+		if len(line)+len(piece) > most+1 {
 			line, long = nil, true
 		}
 		if !long {

@@ -12,9 +12,11 @@ import (
 )
 
 // told is what input says, one text for each command.
-func told(input string) []string {
+func told(input string) []string { return toldUpTo(MaxLine, input) }
+
+func toldUpTo(most int, input string) []string {
 	var out []string
-	commands(strings.NewReader(input), func(c command) bool {
+	commands(strings.NewReader(input), most, func(c command) bool {
 		switch {
 		case c.err != nil:
 			out = append(out, "error: "+c.err.Error())
@@ -75,10 +77,13 @@ func TestInput(t *testing.T) {
 
 // A line that is too long is told of, whatever it is, and the next one is read.
 func TestLongLine(t *testing.T) {
-	in := strings.Repeat("x", MaxLine+2) + "\n" + `{"type":"user","message":{"role":"user","content":"hi"}}`
-	want := []string{"error: line 1 of the input: it is longer than 32 MiB", "prompt text hi"}
-	if diff := cmp.Diff(want, told(in)); diff != "" {
-		t.Error(diff)
+	const prompt = `{"type":"user","message":{"role":"user","content":"hi"}}`
+	for _, n := range []int{len(prompt) + 1, 200_000} { // of the second, more than is read at once
+		in := strings.Repeat("x", n) + "\n" + prompt + "\n" + prompt
+		want := []string{fmt.Sprintf("error: line 1 of the input: it is longer than %d bytes", len(prompt)), "prompt text hi", "prompt text hi"}
+		if diff := cmp.Diff(want, toldUpTo(len(prompt), in)); diff != "" {
+			t.Errorf("%d: %s", n, diff)
+		}
 	}
 }
 
@@ -90,7 +95,7 @@ func FuzzInput(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		n := 0
-		commands(bytes.NewReader(in), func(c command) bool {
+		commands(bytes.NewReader(in), 200, func(c command) bool {
 			n++
 			set := 0
 			for _, is := range []bool{c.err != nil, c.control != nil, len(c.parts) > 0} {

@@ -44,7 +44,7 @@ func (w *Writer) Serve(ctx context.Context, in io.Reader, first []msg.Part, c Co
 	lines := make(chan command)
 	go func() {
 		defer close(lines)
-		commands(in, func(c command) bool {
+		commands(in, MaxLine, func(c command) bool {
 			select {
 			case lines <- c:
 				return true
@@ -154,8 +154,8 @@ func (s *server) command(ctx context.Context, c command) {
 		s.control(c.control)
 	case !s.running:
 		s.start(ctx, c.parts)
-	case s.bytes+size(c.parts) > maxWaiting:
-		err := fmt.Errorf("a prompt was not taken: more than %d MiB of prompts wait for an answer", maxWaiting>>20)
+	case s.bytes+size(c.parts) > s.w.maxWaiting:
+		err := fmt.Errorf("a prompt was not taken: more than %d bytes of prompts wait for an answer", s.w.maxWaiting)
 		s.w.inputError(err)
 		s.bad(err)
 	case s.taking:

@@ -34,9 +34,11 @@ type talk struct {
 }
 
 func newTalk(t *testing.T, first string) *talk {
+	t.Helper()
 	k := &talk{t: t, runs: make(chan string), end: make(chan agent.Reason), queued: make(chan string), takes: true, ended: make(chan []*agent.Outcome, 1)}
 	k.shown = make(chan struct{}, 100)
 	k.w = New(Options{Out: k, Format: Stream, Session: session})
+	k.w.maxWaiting = 1000
 	in, w := io.Pipe()
 	k.in = w
 	ctx, cancel := context.WithCancel(t.Context())
@@ -215,7 +217,7 @@ func TestServeEnds(t *testing.T) {
 func TestServeFull(t *testing.T) {
 	k := newTalk(t, "first")
 	k.want(k.runs, "first")
-	big := strings.Repeat("x", maxWaiting/4+1)
+	big := strings.Repeat("x", 300)
 	for range 4 {
 		k.say(big)
 	}
@@ -229,7 +231,7 @@ func TestServeFull(t *testing.T) {
 	if got := k.reasons(); len(got) != 4 {
 		t.Error(got)
 	}
-	if len(k.bad) != 1 || !strings.Contains(k.bad[0], "more than 64 MiB of prompts wait") {
+	if len(k.bad) != 1 || !strings.Contains(k.bad[0], "more than 1000 bytes of prompts wait") {
 		t.Error(k.bad)
 	}
 }
