@@ -56,7 +56,7 @@ type Options struct {
 // Limits end a run that goes on for too long. Zero means no limit.
 type Limits struct {
 	Turns  int           // answers of the model, over one Run
-	Calls  int           // calls, nested ones counted under their own names (ruling 12)
+	Calls  int           // calls, exec and those that it makes each one (ruling 12); the next one is not run
 	Tokens int           // input and output together, cached input too
 	Wall   time.Duration // of one Run, waiting for people included
 }
@@ -87,7 +87,7 @@ type Outcome struct {
 	// Structured is the answer when Options.Structured was set and it was given.
 	Structured json.RawMessage
 	Turns      int
-	Calls      int // nested ones too
+	Calls      int // that were made, nested and refused ones too
 	Usage      msg.Usage
 	Denials    []Denial // the first 1,000, without those of the limit of calls
 	Elapsed    time.Duration

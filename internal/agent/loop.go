@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"capstan/internal/msg"
 	"capstan/internal/tool"
 )
@@ -57,7 +59,7 @@ func (s *sample) add(c *tool.Call, r *tool.Result, waited bool) {
 	if waited { // time passed, which is what the call was for
 		v.result = maphash.String(seed, c.ID)
 	}
-	v.call = maphash.String(seed, c.Name+"\x00"+string(c.Args))
+	v.call = maphash.String(seed, c.Name+"\x00"+ordered(c.Args))
 	if r.Status != tool.Success {
 		v.failure = maphash.String(seed, c.Name+"\x00"+r.Code+"\x00"+numberless(r.Text()))
 	}
@@ -68,6 +70,16 @@ func (s *sample) add(c *tool.Call, r *tool.Result, waited bool) {
 		}
 	}
 	s.calls = append(s.calls, v)
+}
+
+// ordered returns arguments with the names of each object in order. What is no
+// JSON is returned as it is.
+func ordered(args []byte) string {
+	v := jsontext.Value(bytes.Clone(args))
+	if v.Format(jsontext.ReorderRawObjects(true)) != nil {
+		return string(args)
+	}
+	return string(v)
 }
 
 // maxSaid bounds how many calls of a turn a nudge can name.
@@ -206,6 +218,9 @@ func (d *detector) see(s sample) (tell, end string) {
 	}
 	return "", ""
 }
+
+// forget begins anew, but for how often the model was told.
+func (d *detector) forget() { d.last, d.errors = nil, 0 }
 
 // repeated says what was repeated, and whether it is time to tell the model or
 // to end the run.

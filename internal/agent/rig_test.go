@@ -202,7 +202,7 @@ func (r *rig) check(out *agent.Outcome) {
 	if (out.Err == nil) != (out.Reason == agent.Finished) {
 		r.t.Errorf("%s with the error %v", out.Reason, out.Err)
 	}
-	if n := len(r.events); n == 0 || !cmp.Equal(r.events[n-1], agent.Event(agent.Ended{Outcome: out}), cmpopts.EquateErrors()) {
+	if n := len(r.events); n == 0 || r.events[n-1] != agent.Event(agent.Ended{Outcome: out}) {
 		r.t.Errorf("the last event is no Ended")
 	}
 	if r.opt.Log == nil || r.noLog(out) {
@@ -269,4 +269,11 @@ func (p *notAllowed) Decide(_ context.Context, q *sched.Request) sched.Verdict {
 		return sched.Verdict{Decision: sched.Ask, Reason: "it writes", Suggestion: "Allow it."}
 	}
 	return sched.Verdict{Decision: sched.Allow}
+}
+
+func (r *rig) add(tools ...tool.Tool) {
+	r.t.Helper()
+	if err := r.reg.Add(tools...); err != nil {
+		r.t.Fatal(err)
+	}
 }

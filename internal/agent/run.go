@@ -213,12 +213,6 @@ func (r *run) fail(err error) {
 	}
 }
 
-// broken reports whether the log has ended the run.
-func (r *run) broken() bool {
-	var log *broken
-	return errors.As(context.Cause(r.ctx), &log)
-}
-
 // say adds a message that is not the model's.
 func (r *run) say(parts []msg.Part) {
 	if len(parts) == 0 {
@@ -237,6 +231,7 @@ func (r *run) deliver() {
 	r.a.mu.Unlock()
 	for _, parts := range queued {
 		r.observe(parts)
+		r.loops.forget() // the user may well want the same once more
 	}
 }
 

@@ -134,7 +134,7 @@ func (r *run) act(ans *answer) {
 func (r *run) judge(ans *answer) (Reason, error) {
 	calls := r.book.turned()
 	switch {
-	case r.ctx.Err() != nil && (ans.err != nil || len(calls.calls) > 0 || r.broken()):
+	case r.ctx.Err() != nil && (ans.err != nil || len(calls.calls) > 0):
 		return r.ended()
 	case ans.err != nil:
 		return Failed, ans.err

@@ -1,0 +1,151 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"capstan/internal/agent"
+	"capstan/internal/llm"
+	"capstan/internal/tool"
+)
+
+// When a model repeats itself: how many turns it gets, and how often it is told.
+// The transcripts loop-* show what it is told.
+func TestLoops(t *testing.T) {
+	path := func(format string, a ...any) llm.Call {
+		return calls("c", "read_file", fmt.Sprintf(`{"path":%q}`, fmt.Sprintf(format, a...)))
+	}
+	for _, tc := range []struct {
+		name        string
+		turn        func(n int) []llm.Event
+		turns, told int
+		end         agent.Reason
+	}{
+		{"the same call", func(int) []llm.Event { return []llm.Event{path("a")} }, 5, 1, agent.Loop},
+		{"the same calls in another order", func(n int) []llm.Event {
+			es := []llm.Event{path("a"), path("b")}
+			return []llm.Event{es[n%2], es[1-n%2]}
+		}, 5, 1, agent.Loop},
+		{"the same call with the arguments in another order", func(n int) []llm.Event {
+			return []llm.Event{calls("c", "pair", []string{`{"a":1,"b":2}`, `{ "b": 2, "a": 1 }`}[n%2])}
+		}, 5, 1, agent.Loop},
+		{"two in turn", func(n int) []llm.Event { return []llm.Event{path("%d", n%2)} }, 10, 1, agent.Loop},
+		{"three in turn", func(n int) []llm.Event { return []llm.Event{path("%d", n%3)} }, 15, 1, agent.Loop},
+		// BUG-DL-06: other arguments, always the same error
+		{"the same error", func(n int) []llm.Event { return []llm.Event{path("missing d%d", n)} }, 10, 1, agent.Loop},
+		{"the same denial", func(n int) []llm.Event {
+			return []llm.Event{calls("c", "write_file", fmt.Sprintf(`{"path":"d%d"}`, n))}
+		}, 10, 1, agent.Loop},
+		// BUG-AR-10: a server that loses the arguments
+		{"the same missing argument", func(int) []llm.Event { return []llm.Event{calls("c", "read_file", `{}`)} }, 5, 1, agent.Loop},
+		{"the same cut", func(n int) []llm.Event {
+			c := calls("c", "read_file", `{"path":"`)
+			c.Call.Fault = fmt.Sprintf("cut off after %d bytes", n)
+			return []llm.Event{c, llm.Done{Finish: llm.FinishLength}}
+		}, 10, 1, agent.Loop},
+		{"errors with a success now and then", func(n int) []llm.Event {
+			return []llm.Event{path("%s%d", []string{"missing", "missing", "missing", "a"}[n%4], n)}
+		}, 20, 0, agent.MaxTurns},
+		// BUG-DL-08
+		{"another call each time", func(n int) []llm.Event { return []llm.Event{path("a%d", n)} }, 20, 0, agent.MaxTurns},
+		{"the same beside another", func(n int) []llm.Event { return []llm.Event{path("a"), path("b%d", n)} }, 20, 0, agent.MaxTurns},
+		{"what changes", func(int) []llm.Event { return []llm.Event{calls("c", "poll", `{"path":"a"}`)} }, 20, 0, agent.MaxTurns},
+		{"a loop left in time, again and again", func(n int) []llm.Event {
+			return []llm.Event{path("%d", n/3)}
+		}, 12, 3, agent.Loop},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := newRig(t, tool.Direct)
+			r.add(&fake{tool.Spec{Name: "pair", Input: []byte(`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}}}`)}, true,
+				func(context.Context, *tool.Invocation) (tool.Result, error) { return tool.Text("paired"), nil }})
+			r.opt.Sched.Policy = &notAllowed{deny: []string{"write_file"}}
+			r.opt.Limits.Turns = 20
+			for n := range 20 {
+				r.model.turns = append(r.model.turns, events(tc.turn(n)...))
+			}
+			out := r.run("Work.")
+			if out.Reason != tc.end || out.Turns != tc.turns || r.told() != tc.told {
+				t.Errorf("%s after %d turns, told %d times: %v", out.Reason, out.Turns, r.told(), out.Err)
+			}
+		})
+	}
+}
+
+// told counts the nudges about loops.
+func (r *rig) told() (n int) {
+	for _, m := range r.agent.History() {
+		if strings.Contains(m.Text(), "You repeat yourself") {
+			n++
+		}
+	}
+	return n
+}
+
+// A user who adds something wants an answer to it: what was done before does
+// not count towards a loop.
+func TestLoopAndUser(t *testing.T) {
+	r := newRig(t, tool.Direct)
+	r.opt.Limits.Turns = 8
+	for n := range 8 {
+		r.model.turns = append(r.model.turns, func(ctx context.Context, q *llm.Request, yield func(llm.Event, error) bool) {
+			if n%2 == 1 {
+				r.agent.Queue(prompt("Once more, please."))
+			}
+			events(calls("c", "read_file", `{"path":"a"}`))(ctx, q, yield)
+		})
+	}
+	if out := r.run("Work."); out.Reason != agent.MaxTurns || r.told() != 0 {
+		t.Errorf("%s after %d turns, told %d times", out.Reason, out.Turns, r.told())
+	}
+}
+
+// Waiting for a job that prints nothing is no loop, as long as it is waiting.
+func TestLoopWaiting(t *testing.T) {
+	for name, tc := range map[string]struct {
+		takes time.Duration
+		spec  tool.Spec
+		end   agent.Reason
+	}{
+		"waits":            {2 * time.Second, tool.Spec{Name: "wait", Waits: true}, agent.MaxTurns},
+		"does not wait":    {time.Millisecond, tool.Spec{Name: "wait", Waits: true}, agent.Loop},
+		"is slow":          {2 * time.Second, tool.Spec{Name: "wait"}, agent.Loop},
+		"waits for people": {2 * time.Second, tool.Spec{Name: "ask_user_question", Waits: true}, agent.Loop},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, tool.Direct)
+				r.add(&fake{tc.spec, false, func(context.Context, *tool.Invocation) (tool.Result, error) {
+					time.Sleep(tc.takes)
+					return tool.Text("still running"), nil
+				}})
+				r.opt.Limits.Turns = 12
+				r.model.turns, r.model.repeats = []turn{events(calls("c", tc.spec.Name, `{}`))}, true
+				if out := r.run("Wait."); out.Reason != tc.end {
+					t.Errorf("%s after %d turns: %v", out.Reason, out.Turns, out.Err)
+				}
+			})
+		})
+	}
+}
+
+// A long text that is cut lies in another file each time; it is the same text.
+func TestLoopSpilled(t *testing.T) {
+	r := newRig(t, tool.Direct)
+	r.add(&fake{tool.Spec{Name: "long"}, true, func(context.Context, *tool.Invocation) (tool.Result, error) {
+		return tool.Text(strings.Repeat("x", 100)), nil
+	}})
+	spilled := 0
+	r.opt.Sched.ModelChars = 50
+	r.opt.Sched.Spill = func(string, string) (string, error) {
+		spilled++
+		return fmt.Sprintf("/spill/%d", spilled), nil
+	}
+	r.model.turns, r.model.repeats = []turn{events(calls("c", "long", `{}`))}, true
+	if out := r.run("Work."); out.Reason != agent.Loop || spilled != 5 {
+		t.Errorf("%s after %d turns, %d files", out.Reason, out.Turns, spilled)
+	}
+}
