@@ -36,7 +36,7 @@ func TestLoops(t *testing.T) {
 		{"two in turn", func(n int) []llm.Event { return []llm.Event{path("%d", n%2)} }, 10, 1, agent.Loop},
 		{"three in turn", func(n int) []llm.Event { return []llm.Event{path("%d", n%3)} }, 15, 1, agent.Loop},
 		// BUG-DL-06: other arguments, always the same error
-		{"the same error", func(n int) []llm.Event { return []llm.Event{path("missing d%d", n)} }, 10, 1, agent.Loop},
+		{"the same error", func(n int) []llm.Event { return []llm.Event{path("missing d%d", n+5)} }, 10, 1, agent.Loop},
 		{"the same denial", func(n int) []llm.Event {
 			return []llm.Event{calls("c", "write_file", fmt.Sprintf(`{"path":"d%d"}`, n))}
 		}, 10, 1, agent.Loop},

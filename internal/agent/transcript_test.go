@@ -32,7 +32,7 @@ var update = flag.Bool("update", false, "write what happens into the transcripts
 //	structured SCHEMA         the run ends with structured_output
 //	deny NAME, ask NAME       rules; nobody can be asked
 //	turn                      begins an answer of the model
-//	  text T, think T, call ID NAME ARGS, fault ID NAME TEXT, usage IN OUT,
+//	  text T, blank, think T, call ID NAME ARGS, fault ID NAME TEXT, usage IN OUT,
 //	  warn T, retry, leaked, finish F, error KIND TEXT
 //	  queue T                 the user adds a message while it arrives
 //	  interrupt               the user interrupts
@@ -180,6 +180,8 @@ func (r *rig) turn(steps [][2]string) turn {
 			switch word {
 			case "text":
 				e = llm.Text{Text: rest}
+			case "blank":
+				e = llm.Text{Text: " \n"}
 			case "think":
 				e = llm.Reasoning{Text: rest}
 			case "call":
