@@ -89,7 +89,7 @@ type Outcome struct {
 	Turns      int
 	Calls      int // that were made, nested and refused ones too
 	Usage      msg.Usage
-	Denials    []Denial // the first 1,000, without those of the limit of calls
+	Denials    []Denial // at most 1,000, in the order of the calls; not those of the limit of calls
 	Elapsed    time.Duration
 	Waiting    time.Duration // of Elapsed, for the provider, retries included
 }

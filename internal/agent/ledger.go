@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,7 +35,7 @@ type ledger struct {
 	made    int
 	live    map[string]liveCall
 	turn    sample // of this turn's calls
-	denials []Denial
+	denials []denied
 	bytes   int // of the denials' arguments
 	answer  json.RawMessage
 }
@@ -43,6 +45,12 @@ type liveCall struct {
 	number int             // in the order of submission; 1 is the first
 	args   json.RawMessage // as it was admitted, before hooks
 	since  time.Time       // its body began
+}
+
+// A denied is a denial and the number of its call.
+type denied struct {
+	Denial
+	number int
 }
 
 // see takes an event of a call. waits reports of a tool's name whether it waits
@@ -71,15 +79,16 @@ func (b *ledger) see(e *sched.Event, waits func(string) bool) {
 		}
 		waited := !c.since.IsZero() && e.Time.Sub(c.since) >= slow && waits(e.Call.Name)
 		b.turn.add(e.Call, e.Result, waited)
-		b.settled(e, b.limit > 0 && c.number > b.limit)
+		b.settled(e, c.number)
 	}
 }
 
-func (b *ledger) settled(e *sched.Event, over bool) {
+func (b *ledger) settled(e *sched.Event, number int) {
 	r := e.Result
 	if e.Call.Name == structuredOutput && e.Call.ParentID == "" && r.Status == tool.Success {
 		b.answer = e.Call.Args
 	}
+	over := b.limit > 0 && number > b.limit
 	if r.Status != tool.Denied || over || len(b.denials) == maxDenials {
 		return
 	}
@@ -87,7 +96,7 @@ func (b *ledger) settled(e *sched.Event, over bool) {
 	if b.bytes += len(e.Call.Args); b.bytes <= maxDenialBytes {
 		d.Args = e.Call.Args
 	}
-	b.denials = append(b.denials, d)
+	b.denials = append(b.denials, denied{d, number})
 }
 
 // calls is the number of calls so far.
@@ -138,7 +147,11 @@ func (b *ledger) turned() sample {
 func (b *ledger) close(out *Outcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	out.Calls, out.Denials = b.made, b.denials
+	out.Calls = b.made
+	slices.SortFunc(b.denials, func(x, y denied) int { return cmp.Compare(x.number, y.number) })
+	for _, d := range b.denials {
+		out.Denials = append(out.Denials, d.Denial)
+	}
 }
 
 // budgeted is the session's policy, and before it the limit of calls: nobody is
