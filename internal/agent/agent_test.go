@@ -123,6 +123,34 @@ func TestInterruptedBefore(t *testing.T) {
 	}
 }
 
+// An interrupt that a call does not notice: its result counts, and no other
+// request is made.
+func TestInterruptedBetween(t *testing.T) {
+	r := newRig(t, tool.Direct)
+	r.add(&fake{tool.Spec{Name: "last"}, false, func(context.Context, *tool.Invocation) (tool.Result, error) {
+		r.cancel(context.Canceled)
+		return tool.Text("written"), nil
+	}})
+	r.model.turns = []turn{events(calls("c1", "last", `{}`))}
+	out := r.run("Work.")
+	history := r.agent.History()
+	want := []msg.Result{{CallID: "c1", Name: "last", Status: "success", Parts: prompt("written")}}
+	if diff := cmp.Diff(want, history[len(history)-1].Results); out.Reason != agent.Interrupted || len(r.model.asks) != 1 || diff != "" {
+		t.Errorf("%s after %d requests\n%s", out.Reason, len(r.model.asks), diff)
+	}
+}
+
+// A stream that ends without its end is a failure, and what had arrived is kept.
+func TestNoEnd(t *testing.T) {
+	r := newRig(t, tool.Direct)
+	r.model.turns = []turn{func(_ context.Context, _ *llm.Request, yield func(llm.Event, error) bool) {
+		yield(llm.Text{Text: "So"}, nil)
+	}}
+	if out := r.run("Work."); out.Reason != agent.Failed || out.Text != "So" || !strings.Contains(out.Err.Error(), "try again") {
+		t.Errorf("%+v", out)
+	}
+}
+
 // Nothing to ask is an error, not a request that no API takes.
 func TestNothing(t *testing.T) {
 	r := newRig(t, tool.Direct)

@@ -40,7 +40,7 @@ func TestLoops(t *testing.T) {
 		{"the same denial", func(n int) []llm.Event {
 			return []llm.Event{calls("c", "write_file", fmt.Sprintf(`{"path":"d%d"}`, n))}
 		}, 10, 1, agent.Loop},
-		// BUG-AR-10: a server that loses the arguments
+		// BUG-AR-10 BUG-AR-08: a server that loses the arguments
 		{"the same missing argument", func(int) []llm.Event { return []llm.Event{calls("c", "read_file", `{}`)} }, 5, 1, agent.Loop},
 		{"the same cut", func(n int) []llm.Event {
 			c := calls("c", "read_file", `{"path":"`)

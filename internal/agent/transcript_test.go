@@ -46,7 +46,7 @@ const dashes = "----\n"
 // S3-010 S3-011 S3-012 S3-013: through sched, with its rules and its locks
 // S3-014 S3-015 S3-016: results in the history, again and again, streamed
 // S2-006: names that were not advertised
-// BUG-CP-01 BUG-CP-13 BUG-ED-15 BUG-DL-08
+// BUG-CP-01 BUG-CP-13 BUG-ED-15 BUG-DL-08 BUG-AR-03 BUG-AR-18
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

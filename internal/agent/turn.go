@@ -73,7 +73,7 @@ func (r *run) ask() *answer {
 }
 
 // errCut is a provider's fault: its stream ended without an end.
-var errCut = errors.New("the answer ended without its end")
+var errCut = errors.New("the provider's answer ended in the middle, without saying why; try again")
 
 func (r *run) stream(q *llm.Request, turn *llm.Turn, ans *answer) error {
 	for e, err := range r.a.opt.Provider.Stream(r.ctx, q) {
