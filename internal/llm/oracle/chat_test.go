@@ -18,6 +18,7 @@ var chat = family{
 	name:   openai.Family,
 	format: "chat",
 	base:   "/v1",
+	models: []string{"m"},
 	client: func(e *llm.Endpoint) llm.Provider {
 		p, _ := openai.ProfileNamed("openai")
 		return openai.New(e, &p)
@@ -44,7 +45,7 @@ var chat = family{
 	},
 }
 
-func askChat(ctx context.Context, base string, body []byte) (answer, error) {
+func askChat(ctx context.Context, base, _ string, body []byte) (answer, error) {
 	var p sdk.ChatCompletionNewParams
 	if err := json.Unmarshal(body, &p); err != nil {
 		return answer{}, err

@@ -24,14 +24,20 @@ type family struct {
 	name   string // as in FAMILY/MODEL
 	format string // as llmtest names it
 	base   string // what follows the server's address
+	// models are asked for requests, the first one for answers.
+	models []string
 	client func(*llm.Endpoint) llm.Provider
 	// again decodes a request into the SDK's types and encodes it.
 	again func(body []byte) ([]byte, error)
 	// ask sends a request with the SDK and collects the answer.
-	ask func(ctx context.Context, base string, body []byte) (answer, error)
-	// apart are members that the two may not agree on, each with why. A dot
-	// stands before a member that may be anywhere.
+	ask func(ctx context.Context, base, model string, body []byte) (answer, error)
+	// apart are members that only one of the two has, each with why. They are
+	// named by their path, without the places in arrays.
 	apart map[string]string
+	// blocks are members that may be a string instead of one block of text.
+	blocks []string
+	floats bool // the SDK's numbers are floats
+	omits  bool // the SDK leaves empty objects out
 	// bad are requests that the SDK does not know; again must show it.
 	bad []string
 }
@@ -78,8 +84,8 @@ var tools = []msg.Declaration{
 }
 
 // request is a random request: any transcript, any set of options.
-func request(r *rand.Rand) *llm.Request {
-	req := &llm.Request{Model: "m", Messages: llmtest.Transcript(r)}
+func request(r *rand.Rand, models []string) *llm.Request {
+	req := &llm.Request{Model: models[r.IntN(len(models))], Messages: llmtest.Transcript(r)}
 	if r.IntN(4) > 0 {
 		req.Tools = tools
 		req.Choice = []llm.Choice{llm.ChoiceAuto, llm.ChoiceNone, llm.ChoiceRequired}[r.IntN(3)]
@@ -112,7 +118,7 @@ func TestRequests(t *testing.T) {
 		f := &families[i]
 		t.Run(f.name, func(t *testing.T) {
 			for seed := range 2000 {
-				body := f.sent(t, request(rand.New(rand.NewPCG(7, uint64(seed)))))
+				body := f.sent(t, request(rand.New(rand.NewPCG(7, uint64(seed))), f.models))
 				again, err := f.again(body)
 				if err != nil {
 					t.Fatalf("seed %d: the SDK refuses %s: %v", seed, body, err)
@@ -147,30 +153,39 @@ func (f *family) plain(t *testing.T, raw []byte) any {
 	t.Helper()
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
+	if !f.floats {
+		dec.UseNumber()
+	}
 	if err := dec.Decode(&v); err != nil {
 		t.Fatalf("%v: %s", err, raw)
 	}
-	return f.strip(v, true)
+	f.strip(v, "")
+	return v
 }
 
-// strip takes away null and what stands apart.
-func (f *family) strip(v any, root bool) any {
+// strip takes away null and what stands apart, and makes blocks of strings.
+func (f *family) strip(v any, path string) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, m := range v {
-			if m == nil || f.apart["."+name] != "" || root && f.apart[name] != "" {
-				delete(v, name)
-				continue
+			if text, ok := m.(string); ok && slices.Contains(f.blocks, path+name) {
+				v[name] = []any{map[string]any{"type": "text", "text": text}}
 			}
-			v[name] = f.strip(m, false)
+			f.strip(m, path+name+".")
+			if m == nil || f.apart[path+name] != "" || f.omits && empty(m) {
+				delete(v, name)
+			}
 		}
 	case []any:
-		for i := range v {
-			v[i] = f.strip(v[i], false)
+		for _, m := range v {
+			f.strip(m, path)
 		}
 	}
-	return v
+}
+
+func empty(v any) bool {
+	m, ok := v.(map[string]any)
+	return ok && len(m) == 0
 }
 
 // turn is a random answer.
@@ -184,11 +199,12 @@ func turn(r *rand.Rand, n int) llmtest.Turn {
 	for range 1 + r.IntN(2) {
 		t.Steps = append(t.Steps, llmtest.Step{Text: texts[r.IntN(len(texts))]})
 	}
-	for k := range r.IntN(4) {
-		t.Steps = append(t.Steps, llmtest.Step{Call: &llmtest.Call{ID: fmt.Sprintf("call_%d_%d", n, k), Name: []string{"read_file", "exec", "nothing"}[r.IntN(3)], Args: args[r.IntN(len(args))]}})
-	}
 	if n%10 == 9 {
 		t.Finish = []string{"length", "filtered"}[r.IntN(2)]
+		args = args[1:] // no arguments at all, at the limit, are taken as cut off
+	}
+	for k := range r.IntN(4) {
+		t.Steps = append(t.Steps, llmtest.Step{Call: &llmtest.Call{ID: fmt.Sprintf("call_%d_%d", n, k), Name: []string{"read_file", "exec", "nothing"}[r.IntN(3)], Args: args[r.IntN(len(args))]}})
 	}
 	return t
 }
@@ -213,13 +229,13 @@ func TestAnswers(t *testing.T) {
 			p := f.client(&llm.Endpoint{Name: "test", BaseURL: server.URL + f.base, Key: "k", Retries: -1})
 			defer p.(interface{ Close() }).Close()
 			for k := range n {
-				req := &llm.Request{Model: "m", Tools: tools, Messages: []msg.Message{{Role: msg.User, Parts: []msg.Part{msg.TextPart("hi")}}}}
-				ours, err := collect(t.Context(), p, f.name, req)
+				req := &llm.Request{Model: f.models[0], Tools: tools, Messages: []msg.Message{{Role: msg.User, Parts: []msg.Part{msg.TextPart("hi")}}}}
+				ours, err := f.collect(t.Context(), p, req)
 				if err != nil {
 					t.Fatalf("turn %d: %v", k, err)
 				}
 				requests := server.Requests()
-				its, err := f.ask(t.Context(), server.URL+f.base, []byte(requests[len(requests)-1].Body))
+				its, err := f.ask(t.Context(), server.URL+f.base, f.models[0], []byte(requests[len(requests)-1].Body))
 				if err != nil {
 					t.Fatalf("turn %d: the SDK: %v", k, err)
 				}
@@ -235,8 +251,8 @@ func TestAnswers(t *testing.T) {
 }
 
 // collect is what our client makes of an answer.
-func collect(ctx context.Context, p llm.Provider, name string, r *llm.Request) (answer, error) {
-	turn := llm.NewTurn(name + "/" + r.Model)
+func (f *family) collect(ctx context.Context, p llm.Provider, r *llm.Request) (answer, error) {
+	turn := llm.NewTurn(f.name + "/" + r.Model)
 	for e, err := range p.Stream(ctx, r) {
 		if err != nil {
 			return answer{}, err
@@ -246,6 +262,17 @@ func collect(ctx context.Context, p llm.Provider, name string, r *llm.Request) (
 	m := turn.Message()
 	a := answer{Text: m.Text(), Usage: turn.Usage, Finish: turn.Finish}
 	for _, c := range m.Calls() {
+		if f.omits {
+			var args map[string]any
+			if err := json.Unmarshal([]byte(c.Args), &args); err != nil {
+				return answer{}, err
+			}
+			again, err := json.Marshal(args)
+			if err != nil {
+				return answer{}, err
+			}
+			c.Args = string(again)
+		}
 		a.Calls = append(a.Calls, *c)
 	}
 	return a, nil
