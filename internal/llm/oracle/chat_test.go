@@ -12,8 +12,6 @@ import (
 	"capstan/internal/msg"
 )
 
-var families = []family{chat}
-
 var chat = family{
 	name:   openai.Family,
 	format: "chat",
