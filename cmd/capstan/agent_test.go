@@ -13,7 +13,7 @@ import (
 
 // agentFamilies are the wire formats that the transcripts run over. To add one,
 // add it here; llmtest has to speak it.
-var agentFamilies = []string{"openai"}
+var agentFamilies = []string{"openai", "responses", "anthropic", "gemini"}
 
 // Every transcript runs over every family and in every mode that it is for.
 // S0-195 S0-196 S0-197 S0-263 S3-010 to S3-016
