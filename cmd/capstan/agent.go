@@ -156,17 +156,17 @@ func (f *agentFlags) options(format headless.Format) (opt app.Options, ao app.Ag
 	if f.ap {
 		ao.Append = &f.appendSystem
 	}
-	if f.schema != "" {
-		if ao.Structured, err = readSchema(f.schema); err != nil {
-			return opt, ao, err
-		}
-	}
 	if opt, err = f.session.options(); err != nil {
 		return opt, ao, err
 	}
 	if f.mode != "" {
 		if opt.Mode, err = tool.ParseMode(f.mode); err != nil {
 			return opt, ao, usage("--mode: %w", err)
+		}
+	}
+	if f.schema != "" {
+		if opt.Structured, err = readSchema(f.schema); err != nil {
+			return opt, ao, err
 		}
 	}
 	opt.Allow, opt.Exclude = splitLists(f.allowed), splitLists(f.excluded)

@@ -86,7 +86,9 @@ func (b *ledger) see(e *sched.Event, waits func(string) bool) {
 func (b *ledger) settled(e *sched.Event, number int) {
 	r := e.Result
 	if e.Call.Name == structuredOutput && e.Call.ParentID == "" && r.Status == tool.Success {
-		b.answer = e.Call.Args
+		if b.answer = e.Call.Args; r.Data != nil { // of an answer that is no object, what is in it
+			b.answer = r.Data
+		}
 	}
 	over := b.limit > 0 && number > b.limit
 	if r.Status != tool.Denied || over || len(b.denials) == maxDenials {

@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"capstan/internal/agent"
-	"capstan/internal/msg"
+	"capstan/internal/builtin"
 	"capstan/internal/session"
+	"capstan/internal/tool"
 )
 
 // AgentOptions say what conversation to lead.
@@ -25,11 +26,9 @@ type AgentOptions struct {
 	System, Append *string
 	// Headless says that nobody can be asked.
 	Headless bool
-	// Structured is the schema of the answer, when it has to have one.
-	Structured json.RawMessage
-	Limits     agent.Limits
-	Emit       func(agent.Event)
-	Version    string // of Capstan
+	Limits   agent.Limits
+	Emit     func(agent.Event)
+	Version  string // of Capstan
 }
 
 // A Conversation is an agent with its model and its record.
@@ -69,29 +68,32 @@ func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, err
 		prefix = newest.ID
 	}
 	c := &Conversation{}
-	var history []msg.Message
+	state := &session.State{}
 	if prefix == "" {
 		if c.Model, err = s.Model(ctx, o.Model); err != nil {
 			return nil, err
 		}
 		c.log = sessions.Create(session.Header{Dir: s.opt.Dir, Version: o.Version, Model: c.Model.String(), Mode: string(s.mode)})
-	} else if history, err = s.resume(ctx, sessions, prefix, o.Model, c); err != nil {
+	} else if state, err = s.resume(ctx, sessions, prefix, o.Model, c); err != nil {
 		return nil, err
 	}
 	c.ID = c.log.ID()
+	if err := s.keepTodos(state, c.log); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	memory, warnings := agent.LoadMemory(agent.MemoryOptions{Home: s.home, Root: s.project, Dir: s.opt.Dir, Hidden: s.rules.Hidden})
 	c.Notes = append(append(c.Notes, warnings...), s.Warnings[told:]...)
 	c.Agent = agent.New(agent.Options{
 		Provider: c.Model.Provider, Family: c.Model.Family, Model: c.Model.Name,
-		System: s.prompt(o, memory), View: s.View, Sched: s.calls, Log: c.log, History: history,
-		Limits: o.Limits, Structured: o.Structured, Emit: o.Emit,
+		System: s.prompt(o, memory), View: s.View, Sched: s.calls, Log: c.log, History: state.Messages,
+		Limits: o.Limits, Structured: s.opt.Structured, Emit: o.Emit,
 	})
 	return c, nil
 }
 
 // resume opens a recorded session. Its own model goes on with it when no other
 // was asked for.
-func (s *Session) resume(ctx context.Context, sessions *session.Store, prefix, model string, c *Conversation) ([]msg.Message, error) {
+func (s *Session) resume(ctx context.Context, sessions *session.Store, prefix, model string, c *Conversation) (*session.State, error) {
 	log, state, err := sessions.Resume(prefix)
 	if err != nil {
 		return nil, fmt.Errorf("resuming the session %s: %w", prefix, err)
@@ -103,7 +105,27 @@ func (s *Session) resume(ctx context.Context, sessions *session.Store, prefix, m
 		return nil, errors.Join(err, log.Close())
 	}
 	c.log, c.Notes = log, state.Notes
-	return state.Messages, nil
+	return state, nil
+}
+
+// todos is the key under which a session's record keeps the task list.
+const todos = "todos"
+
+// keepTodos gives todo_write the list that the session left, and the record to
+// keep it in.
+func (s *Session) keepTodos(state *session.State, log *session.Log) error {
+	o := builtin.TodoOptions{Save: func(list []builtin.Todo) error { return log.Set(todos, list) }}
+	if raw := state.Values[todos]; raw != nil {
+		if err := json.Unmarshal(raw, &o.List); err != nil {
+			o.List = nil // a list of another version: the conversation still has it
+		}
+	}
+	loop := s.loop(o)
+	ours := map[string]bool{}
+	for _, t := range loop {
+		ours[t.Spec().Name] = true
+	}
+	return s.Registry.Replace(func(sp *tool.Spec) bool { return ours[sp.Name] }, loop...)
 }
 
 // prompt returns what makes the system prompt. Date and memory are those of the

@@ -40,6 +40,9 @@ type Options struct {
 	// Allow are further rules of permissions.allow, of --allowed-tools. Exclude
 	// takes tools away, by name or pattern, of --exclude-tools.
 	Allow, Exclude []string
+	// Structured is the JSON Schema of the answer that a run has to end with; nil
+	// when its text is the answer.
+	Structured json.RawMessage
 	// Observe gets the events of every call.
 	Observe func(sched.Event)
 	// Approver asks a person; nil when nobody can be asked.
@@ -66,7 +69,9 @@ type Session struct {
 	rt     *sched.Runtime
 	runner *quickjs.Runner
 	exec   *codemode.Exec
-	spill  *spill
+
+	structured *builtin.Structured // nil when the answer has no schema
+	spill      *spill
 
 	requireLayers bool // a layer of the sandbox that is missing is an error
 }
@@ -198,17 +203,29 @@ func (s *Session) register(roots []string) error {
 	hidden := func(path string) bool { return s.rules.Hidden(path) } // the rules come after the tools that they name
 	tools := builtin.All(builtin.Options{Dir: s.opt.Dir, Roots: roots, Hidden: hidden})
 	tools = append(tools, builtin.Shell(builtin.ShellOptions{Dir: s.opt.Dir, Runner: s.shell, Jobs: s.jobs, Spill: s.spill.stream})...)
+	var err error
+	if s.opt.Structured != nil {
+		if s.structured, err = builtin.NewStructured(s.opt.Structured); err != nil {
+			return &UsageError{fmt.Errorf("--json-schema: %w", err)}
+		}
+	}
+	tools = append(tools, s.loop(builtin.TodoOptions{})...)
 	if s.mode != tool.Direct { // S0-039 to S0-041
 		s.exec = codemode.NewExec(codemode.Options{Runner: s.runner, Jobs: func(callID string) []string { return builtin.RunningJobs(s.jobs, callID) }})
 		tools = append(tools, s.exec)
 	}
-	if err := s.Registry.Add(tools...); err != nil {
+	if err = s.Registry.Add(tools...); err != nil {
 		return err
 	}
 	for _, w := range s.View().Warnings() {
 		s.warn("%s", w)
 	}
 	return s.checkExcluded()
+}
+
+// loop makes the tools of an agent's loop.
+func (s *Session) loop(todo builtin.TodoOptions) []tool.Tool {
+	return builtin.Loop(builtin.LoopOptions{Todo: todo, Web: builtin.WebOptions{AllowPrivate: s.set.WebAllowPrivate}, Structured: s.structured})
 }
 
 // checkExcluded refuses a name that takes nothing away: whoever misspells one

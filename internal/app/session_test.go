@@ -48,7 +48,7 @@ func declared(s *Session) []string {
 	return names
 }
 
-var builtins = []string{"edit", "glob", "grep_search", "job_list", "job_output", "job_stop", "list_directory", "read_file", "run_shell_command", "write_file"}
+var builtins = []string{"edit", "glob", "grep_search", "job_list", "job_output", "job_stop", "list_directory", "read_file", "run_shell_command", "todo_write", "web_fetch", "write_file"}
 
 // In code mode the model sees exec and the direct controls only; the registry
 // still holds every tool, and programs can call it.

@@ -54,6 +54,9 @@ type Settings struct {
 	// SandboxRequire is sandbox.require: a program does not run when a layer
 	// of the sandbox is missing.
 	SandboxRequire bool
+	// WebAllowPrivate is web.allowPrivate: web_fetch may reach addresses that
+	// are not on the public internet.
+	WebAllowPrivate bool
 	// Model is the model of a run that names none, as it was written;
 	// ModelFrom is where.
 	Model     string

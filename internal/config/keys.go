@@ -9,11 +9,12 @@ import (
 
 // The keys that exist. A path in sections is kept as it is, for others to read.
 var (
-	topKeys        = []string{"tools", "permissions", "sandbox", "mcpServers", "hooks", "model", "providers", "acp"}
+	topKeys        = []string{"tools", "permissions", "sandbox", "mcpServers", "hooks", "model", "providers", "web", "acp"}
 	sections       = []string{"mcpServers", "hooks", "acp"}
 	toolKeys       = []string{"mode", "codeModeOnly", "eager", "visible"}
 	permissionKeys = []string{"allow", "ask", "deny"}
 	sandboxKeys    = []string{"require"}
+	webKeys        = []string{"allowPrivate"}
 	modes          = []string{"direct", "code", "both"}
 )
 
@@ -38,6 +39,8 @@ func (l *loader) settings(d *document, root *hujson.Value) {
 			l.permissions(d, v, permissionKeys)
 		case name == "sandbox":
 			l.sandbox(d, v)
+		case name == "web":
+			l.web(d, v)
 		case name == "model":
 			l.model(d, v)
 		case name == "providers":
@@ -110,6 +113,20 @@ func (l *loader) sandbox(d *document, v *hujson.Value) {
 			d.unknown(at, "sandbox", name, sandboxKeys)
 		} else if b, ok := d.boolean(v, "sandbox.require"); ok {
 			l.out.SandboxRequire = b
+		}
+	})
+}
+
+// web reads what counts for web_fetch. A folder's own settings cannot open the
+// user's private network, trusted or not.
+func (l *loader) web(d *document, v *hujson.Value) {
+	d.members(v, "web", func(name string, at int, v *hujson.Value) {
+		if name != "allowPrivate" {
+			d.unknown(at, "web", name, webKeys)
+		} else if b, ok := d.boolean(v, "web.allowPrivate"); ok && d.layer == Project {
+			d.warn(at, "web.allowPrivate counts in your own settings only")
+		} else if ok {
+			l.out.WebAllowPrivate = b
 		}
 	})
 }
