@@ -21,7 +21,7 @@ func environment(home string, more ...string) []string {
 }
 
 // answer is a server that answers each request of chat completions so.
-func answer(t *testing.T, f http.HandlerFunc) string {
+func answer(t testing.TB, f http.HandlerFunc) string {
 	t.Helper()
 	srv := httptest.NewServer(f)
 	t.Cleanup(srv.Close)
