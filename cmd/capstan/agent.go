@@ -115,17 +115,16 @@ func (f *agentFlags) run(outer context.Context) error {
 	if err != nil {
 		return usage("--output-format: %w", err)
 	}
-	opt, ao, err := f.options(format)
-	if err != nil {
-		return err
-	}
 	ctx, end := context.WithCancelCause(outer)
 	defer end(nil)
 	quietSignals()
 	stdout := newPatient(outer, os.Stdout)
 	defer stdout.close()
 	out := headless.New(headless.Options{Out: stdout, Format: format, Partial: f.partial, Failed: func(error) { end(headless.ErrClosed) }})
-	err = f.converse(ctx, opt, ao, out)
+	opt, ao, err := f.options(format)
+	if err == nil {
+		err = f.converse(ctx, opt, ao, out)
+	}
 	if e, ok := errors.AsType[*exitError](err); err != nil && format != headless.Text && (!ok || e.err != nil) {
 		out.Result(&agent.Outcome{Reason: agent.Failed, Err: err}) // who reads JSON gets also this as JSON (BUG-AH-06)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -110,4 +111,47 @@ func short(s string) string {
 		return string(r[:100]) + "…"
 	}
 	return s
+}
+
+// wireTool is a tool as one of the formats declares it.
+type wireTool struct {
+	Name, Description string
+	Function          *wireTool
+	Parameters        json.RawMessage
+	Functions         []wireTool `json:"functionDeclarations"`
+}
+
+// cmdDeclared compares the tools of the first request in a file with what
+// "tools declarations --json" printed: declared REQUESTS DECLARATIONS. Chat
+// completions takes the schemas as they are; the others reduce them.
+func cmdDeclared(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: declared REQUESTS DECLARATIONS")
+	}
+	var sent struct{ Tools []wireTool }
+	first, _, _ := strings.Cut(ts.ReadFile(args[0]), "\n")
+	ts.Check(json.Unmarshal([]byte(first), &sent))
+	var got []wireTool
+	for _, t := range sent.Tools {
+		switch {
+		case t.Function != nil:
+			got = append(got, *t.Function)
+		case t.Functions != nil:
+			got = append(got, t.Functions...)
+		default:
+			got = append(got, t)
+		}
+	}
+	var want []wireTool
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &want))
+	if ts.Getenv("FAMILY") != "openai" {
+		for _, list := range [][]wireTool{got, want} {
+			for i := range list {
+				list[i].Parameters = nil
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		ts.Fatalf("declared (-want +got):\n%s", diff)
+	}
 }

@@ -60,6 +60,7 @@ func runScripts(t *testing.T, dir string, env map[string]string) {
 		"repeat":     cmdRepeat,
 		"masked":     cmdMasked,
 		"transcript": cmdTranscript,
+		"declared":   cmdDeclared,
 	}
 	maps.Copy(cmds, llmtest.Commands())
 	testscript.Run(t, testscript.Params{
