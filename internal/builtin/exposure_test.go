@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +15,8 @@ import (
 
 	"capstan/internal/builtin"
 	"capstan/internal/codemode"
+	"capstan/internal/policy"
+	"capstan/internal/sched"
 	"capstan/internal/shell"
 	"capstan/internal/tool"
 )
@@ -155,6 +159,68 @@ func TestWeight(t *testing.T) {
 	}
 	if len(instead) > 0 {
 		t.Errorf("not there: %v", instead)
+	}
+}
+
+// person says yes to every question and remembers what was asked.
+type person struct{ asked []string }
+
+func (p *person) Approve(_ context.Context, q *sched.Question) (sched.Answer, error) {
+	p.asked = append(p.asked, q.Verdict.Reason)
+	return sched.Answer{Allow: true}, nil
+}
+
+// In plan mode the controls and the task list work without a question, a page
+// is asked about by its host, and nothing is written; once the person has said
+// yes to the plan, the same call runs. S0-054 S0-057
+func TestPlanMode(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("page")) }))
+	defer server.Close()
+	dir := t.TempDir()
+	p, _, err := policy.New(policy.Options{Mode: policy.Plan, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	approve := builtin.PlanAnswer{Words: "smaller"}
+	tools := append(builtin.All(builtin.Options{Dir: dir}), builtin.Loop(builtin.LoopOptions{
+		Web: builtin.WebOptions{AllowPrivate: true},
+		Ask: func(context.Context, []builtin.Question) ([]builtin.Answer, error) {
+			return []builtin.Answer{{Chosen: []string{"x"}}}, nil
+		},
+		Plan: &builtin.PlanOptions{
+			Mode:    func() string { return string(p.Mode()) },
+			SetMode: func(m string) error { return p.SetMode(policy.Mode(m)) },
+			Approve: func(context.Context, string) (builtin.PlanAnswer, error) { return approve, nil },
+		},
+	})...)
+	r := register(t, tools...)
+	who := &person{}
+	rt := sched.New(sched.Options{Policy: p, Approver: who})
+	var got []string
+	do := func(name, args string) {
+		res := rt.Run(t.Context(), func() *tool.View { return r.View(tool.Direct, tool.Scope{}) }, []tool.Call{{Name: name, Args: json.RawMessage(args)}})[0]
+		got = append(got, name+": "+string(res.Status))
+	}
+	const write = `{"file_path":"a.txt","content":"a"}`
+	do("todo_write", `{"todos":[]}`)
+	do("ask_user_question", `{"questions":[{"question":"?","options":[{"label":"x"},{"label":"y"}]}]}`)
+	do("web_fetch", `{"url":"`+server.URL+`"}`)
+	do("write_file", write)
+	do("exit_plan_mode", `{"plan":"write"}`)
+	do("write_file", write)
+	approve = builtin.PlanAnswer{Yes: true, Mode: "auto-edit"}
+	do("exit_plan_mode", `{"plan":"write less"}`)
+	do("write_file", write)
+	do("exit_plan_mode", `{"plan":"again"}`)
+	want := []string{
+		"todo_write: success", "ask_user_question: success", "web_fetch: success", "write_file: denied",
+		"exit_plan_mode: success", "write_file: denied", "exit_plan_mode: success", "write_file: success", "exit_plan_mode: error",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"using web_fetch on 127.0.0.1 needs approval in approval mode plan"}, who.asked); diff != "" {
+		t.Error(diff)
 	}
 }
 

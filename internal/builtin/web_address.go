@@ -23,7 +23,7 @@ func target(raw string) (*url.URL, error) {
 	if len(raw) > maxURL {
 		return nil, fmt.Errorf("the address has %d bytes; at most %d are taken", len(raw), maxURL)
 	}
-	u, err := url.Parse(strings.TrimSpace(raw))
+	u, err := url.Parse(raw) // not trimmed: policy reads the same bytes in the same way
 	if err != nil {
 		var e *url.Error
 		if errors.As(err, &e) {
@@ -50,7 +50,10 @@ func target(raw string) (*url.URL, error) {
 // plainHost takes names of ASCII letters, digits, -, _ and dots, and IP
 // addresses in their usual spelling.
 func plainHost(host string) error {
-	if _, err := netip.ParseAddr(host); err == nil {
+	if a, err := netip.ParseAddr(host); err == nil {
+		if a.Zone() != "" {
+			return fmt.Errorf("its host %q names a network of this machine; only addresses without a zone are fetched", host)
+		}
 		return nil
 	}
 	for _, c := range []byte(host) {

@@ -19,7 +19,7 @@ import (
 
 func TestTarget(t *testing.T) {
 	for address, want := range map[string]string{
-		"https://go.dev/x?y=z#f": "", " http://a.test:8080 ": "", "HTTPS://A.TEST": "", "http://127.0.0.1": "", "http://[::1]:80/": "", "http://xn--e1afmkfd.test": "", "http://a_b.test./": "",
+		"https://go.dev/x?y=z#f": "", "http://a.test:8080": "", "HTTPS://A.TEST": "", "http://127.0.0.1": "", "http://[::1]:80/": "", "http://xn--e1afmkfd.test": "", "http://a_b.test./": "",
 		"":                                      "it has no scheme; write https://HOST/…",
 		"go.dev":                                "it has no scheme; write https://HOST/…",
 		"/etc/passwd":                           "it has no scheme; write https://HOST/…",
@@ -38,6 +38,8 @@ func TestTarget(t *testing.T) {
 		"http://0177.0.0.1":                     `its host "0177.0.0.1" is no host name, nor an IP address as 192.0.2.1 is one`,
 		"http://1.2.3.4.":                       `its host "1.2.3.4." is no host name, nor an IP address as 192.0.2.1 is one`,
 		"http://.":                              `its host "." is no host name, nor an IP address as 192.0.2.1 is one`,
+		"http://[fe80::1%25eth0]/":              `its host "fe80::1%eth0" names a network of this machine; only addresses without a zone are fetched`,
+		" http://a.test":                        "it is no web address: first path segment in URL cannot contain colon",
 		"http://a b":                            "it is no web address: invalid character \" \" in host name",
 		"http://a.test\r\nX: y":                 "it is no web address: net/url: invalid control character in URL",
 		"http://a'b.test":                       `its host "a'b.test" is no host name`,
@@ -204,13 +206,16 @@ func TestProxy(t *testing.T) {
 // FuzzTarget: what is taken as an address has one host, which a rule about
 // domains reads in the same way.
 func FuzzTarget(f *testing.F) {
-	for _, s := range []string{"https://go.dev/x", "http://[::1%25eth0]:80/", "http://a@b", "HTTP://A.b.", "http://a\\b", "http://a%2eb", "//a", "http://1.2.3"} {
+	for _, s := range []string{"https://go.dev/x", "http://[::1%25eth0]:80/", "http://[::%25\xa0]", "http://a@b", "HTTP://A.b.", "http://a\\b", "http://a%2eb", "//a", "http://1.2.3"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		u, err := target(s)
 		if err != nil {
 			return
+		}
+		if judged, err := url.Parse(s); err != nil || judged.Hostname() != u.Hostname() { // as policy does
+			t.Errorf("%q is judged as %v, %v, and fetched from %q", s, judged, err, u.Host)
 		}
 		again, err := url.Parse(u.String())
 		if err != nil || again.Host != u.Host || again.User != nil {

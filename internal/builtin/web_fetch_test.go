@@ -340,6 +340,7 @@ func TestCharset(t *testing.T) {
 		{"text/html; charset=windows-1251", "\xef\xbb\xbf<p>é</p>", "é"},
 		{"text/plain; charset=gbk", "\xc4\xe3\xba\xc3", "你好"},
 		{"text/plain; charset=utf-16le", "a\x00\xe9\x00", "aé"},
+		{"text/plain; charset=utf-16le", "\x60\x4f\x7d\x59\x60\x4f\x7d\x59\x60\x4f\x7d\x59\x20\x00\x60\x4f", "你好你好你好 你"},
 		{"text/plain", "\xff\xfea\x00\xe9\x00", "aé"},
 		{"text/plain; charset=no-such", "é", "é"},
 		{"text/plain; charset=utf-8", "a\xffb", "a\uFFFDb"},
