@@ -144,7 +144,7 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// Media of a result stands before what the user says next.
+// Media of a result stands before what comes next, whoever says it.
 func TestMediaBeforeUser(t *testing.T) {
 	png := msg.Part{Kind: msg.Image, MIMEType: "image/png", Data: []byte("png")}
 	history := append(said("hi"),
@@ -153,6 +153,12 @@ func TestMediaBeforeUser(t *testing.T) {
 	got := request(t, "compatible", &llm.Request{Messages: history, Tools: []msg.Declaration{readFile}})
 	want := `{"type":"function_call_output","call_id":"c1","output":"[1 media: see the next message of the user]"},{"type":"message","role":"user","content":[` +
 		`{"type":"input_text","text":"Media of the result of shot (call c1):"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,cG5n"},{"type":"input_text","text":"well?"}]}]`
+	if !strings.HasSuffix(got["input"], want) {
+		t.Errorf("got %s\nwant %s at the end", got["input"], want)
+	}
+	history[3] = msg.Message{Role: msg.Assistant, Parts: []msg.Part{msg.TextPart("Nice.")}}
+	got = request(t, "compatible", &llm.Request{Messages: append(history, said("well?")...), Tools: []msg.Declaration{readFile}})
+	want = `"image_url":"data:image/png;base64,cG5n"}]},{"type":"message","role":"assistant","content":"Nice."},{"type":"message","role":"user","content":"well?"}]`
 	if !strings.HasSuffix(got["input"], want) {
 		t.Errorf("got %s\nwant %s at the end", got["input"], want)
 	}

@@ -467,6 +467,7 @@ func TestBadAnswers(t *testing.T) {
 		{"failed, no reason", answers{body: strings.NewReader(events(created, `{"type":"response.failed","response":{"status":"failed","error":null}}`))}, llm.ErrOverloaded, "nothing says why"},
 		{"failed, nothing", answers{body: strings.NewReader(events(created, `{"type":"response.failed"}`))}, llm.ErrOverloaded, "nothing says why"},
 		{"failed in a whole answer", answers{header: js, body: strings.NewReader(`{"object":"response","status":"failed","error":{"code":"server_error","message":"Broken."},"output":[]}`)}, llm.ErrOverloaded, "Broken."},
+		{"failed in a whole answer, no reason", answers{header: js, body: strings.NewReader(`{"object":"response","status":"failed","error":null,"output":[]}`)}, llm.ErrOverloaded, "nothing says why"},
 		{"an error in a whole answer", answers{header: js, body: strings.NewReader(`{"error":"context length exceeded"}`)}, llm.ErrContext, "compact"},
 		{"no output", answers{header: js, body: strings.NewReader(`{"object":"x"}`)}, llm.ErrProtocol, "no output"},
 		{"items without end", answers{body: &endless{event: "data: {\"type\":\"response.output_item.done\",\"item\":{\"type\":\"function_call\",\"name\":\"f\",\"arguments\":\"{}\"}}\n\n"}}, llm.ErrProtocol, "more than 2000 items"},

@@ -271,6 +271,10 @@ func (d *decoder) end() {
 		}
 	}
 	calls := 0
+	for _, s := range d.slots[:d.current] { // what only the list of the answer had
+		d.flush(s)
+		d.say(s.kind, s.text.Flush())
+	}
 	for i := d.current; i < len(d.slots) && !d.Stopped(); i++ {
 		s := d.slots[i]
 		if s.kind != call {
