@@ -576,12 +576,18 @@ func TestKey(t *testing.T) {
 	if _, ok := ProfileNamed("nope"); ok {
 		t.Error("there is a profile that is not in the table")
 	}
-	c, server := serve(t, "-- 1 --\ntext x\n")
-	c.endpoint.Header = http.Header{"Anthropic-Beta": {"mine"}, "X-Team": {"a"}}
-	if _, err := ask(t.Context(), c, &llm.Request{Model: claude, Messages: said("hi")}); err != nil {
-		t.Fatal(err)
-	}
-	if h := server.Requests()[0].Header; h.Get("Anthropic-Beta") != "mine" || h.Get("X-Team") != "a" {
-		t.Errorf("headers %v", h)
+	c, server := serve(t, "-- 1 --\ntext x\n-- 2 --\ntext x\n")
+	for i, own := range []http.Header{nil, {"Anthropic-Beta": {"mine"}, "X-Team": {"a"}}} {
+		c.endpoint.Header = own
+		if _, err := ask(t.Context(), c, &llm.Request{Model: "claude-haiku-4-5", Messages: said("hi"), Effort: "high", Tools: []msg.Declaration{readFile}}); err != nil {
+			t.Fatal(err)
+		}
+		want := interleaved
+		if own != nil {
+			want = "mine"
+		}
+		if h := server.Requests()[i].Header; h.Get("Anthropic-Beta") != want || h.Get("X-Team") != own.Get("X-Team") {
+			t.Errorf("headers %v", h)
+		}
 	}
 }

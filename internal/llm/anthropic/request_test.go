@@ -365,6 +365,25 @@ func TestThinkingGoesBack(t *testing.T) {
 	}
 }
 
+// Thinking between calls keeps its place among them.
+func TestInterleavedGoesBack(t *testing.T) {
+	thought := func(s string) msg.Part {
+		return msg.Part{Kind: msg.Reasoning, Text: s, State: encodeRaw(state{Signature: llmtest.Signature(s)})}
+	}
+	history := append(said("hi"), answer(thought("1"), call("a", "shell", "{}"), thought("2"), call("b", "shell", "{}")), results(result("a", "A"), result("b", "B")))
+	got := request(t, &llm.Request{Messages: history, Tools: []msg.Declaration{shell}})["messages"]
+	var messages []struct {
+		Content []struct{ Type, Thinking, ID string }
+	}
+	if err := json.Unmarshal([]byte(got), &messages); err != nil {
+		t.Fatal(err)
+	}
+	want := []struct{ Type, Thinking, ID string }{{"thinking", "1", ""}, {"tool_use", "", "a"}, {"thinking", "2", ""}, {"tool_use", "", "b"}}
+	if diff := cmp.Diff(want, messages[1].Content); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // After an interrupt the results come first in the user's next message, and
 // calls are last in what another model wrote. BUG-CP-01
 func TestInterrupted(t *testing.T) {
@@ -397,7 +416,7 @@ func TestHostedGoesBack(t *testing.T) {
 		rest  []msg.Message
 		want  string // all after the first message
 	}{
-		"a pair": {[]msg.Part{kept(use), kept(end), citation}, said("so"),
+		"a pair": {[]msg.Part{{Kind: msg.Text, State: json.RawMessage("{}")}, kept(use), kept(end), citation}, said("so"),
 			`{"role":"assistant","content":[` + use + `,` + end + `,` + cited + `]},{"role":"user","content":[{"type":"text","text":"so"}]}]`},
 		"interrupted": {[]msg.Part{msg.TextPart("I search."), kept(use)}, said("so"),
 			`{"role":"assistant","content":[{"type":"text","text":"I search."}]},{"role":"user","content":[{"type":"text","text":"so"}]}]`},

@@ -128,6 +128,9 @@ func TestCalls(t *testing.T) {
 		{"cut off by the limit (BUG-AR-03)", claude,
 			calling("max_tokens", use(0, "a", "shell", "{}"), jsonDelta(0, `{"cmd":"ls"}`), stop(0), use(1, "b", "delete_records", "{}"), jsonDelta(1, ""), stop(1)), nil,
 			[]msg.Call{{ID: "a", Name: "shell", Args: `{"cmd":"ls"}`}, {ID: "b", Name: "delete_records", Args: "", Fault: fmt.Sprintf(cutOff, 0)}}},
+		{"only the last one is cut off", claude,
+			calling("max_tokens", use(0, "a", "delete_records", "{}"), stop(0), use(1, "b", "shell", "{}"), jsonDelta(1, `{"cmd`), stop(1), use(2, "c", "shell", "{}"), stop(2)), nil,
+			[]msg.Call{{ID: "a", Name: "delete_records", Args: "{}"}, {ID: "b", Name: "shell", Args: `{"cmd`}, {ID: "c", Name: "shell", Fault: fmt.Sprintf(cutOff, 0)}}},
 		{"cut off in the middle by a full context", claude,
 			calling("model_context_window_exceeded", use(0, "a", "shell", "{}"), jsonDelta(0, `{"cmd":"l`), stop(0)), nil,
 			[]msg.Call{{ID: "a", Name: "shell", Args: `{"cmd":"l`, Fault: fmt.Sprintf(cutOff, 9)}}},
@@ -135,8 +138,8 @@ func TestCalls(t *testing.T) {
 			calling("tool_use", use(0, "a", "multiply", `{"x":1337,"y":42.0}`), stop(0)), nil,
 			[]msg.Call{{ID: "a", Name: "multiply", Args: `{"x":1337,"y":42.0}`}}},
 		{"the input whole at the beginning, and again in pieces", "glm",
-			calling("tool_use", use(0, "a", "multiply", `{"x":1}`), jsonDelta(0, `{"x":`), jsonDelta(0, `1}`), stop(0)), nil,
-			[]msg.Call{{ID: "a", Name: "multiply", Args: `{"x":1}`}}},
+			calling("tool_use", use(0, "a", "multiply", `{"x":1}`), jsonDelta(0, `{"x": `), jsonDelta(0, `1}`), stop(0)), nil,
+			[]msg.Call{{ID: "a", Name: "multiply", Args: `{"x": 1}`}}},
 		{"the input whole at the beginning, and half of it in pieces", "glm",
 			calling("tool_use", use(0, "a", "multiply", `{"x":1}`), jsonDelta(0, `{"x":`), stop(0)), nil,
 			[]msg.Call{{ID: "a", Name: "multiply", Args: `{"x":1}`}}},
@@ -284,8 +287,23 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// The whole prompt is counted, cached or not. BUG-PC: input_tokens alone is not
-// the prompt.
+// A block that begins where another was ends that one, so what is in it need not
+// wait for the end of the answer.
+func TestLiveWithoutEnds(t *testing.T) {
+	body := stream(start, begin(0, `{"type":"text","text":"a"}`), begin(0, `{"type":"text","text":"b"}`), ping, ends("end_turn"), over)
+	var got []string
+	for e, err := range answering(answers{body: strings.NewReader(body)}).Stream(t.Context(), &llm.Request{Model: "glm", Messages: said("hi")}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%T", e))
+	}
+	if diff := cmp.Diff([]string{"llm.Usage", "llm.Text", "llm.State", "llm.Text", "llm.Usage", "llm.Done"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The whole prompt is counted, cached or not: input_tokens alone is not it.
 func TestUsage(t *testing.T) {
 	for name, tt := range map[string]struct {
 		first, last string
@@ -327,7 +345,7 @@ func TestEnds(t *testing.T) {
 		"cut after the reason":          {hello + stream(ends("max_tokens")) + `data: {"type":"mess`, llm.FinishLength},
 		"done, as others say":           {hello + "data: [DONE]\n\n", llm.FinishStop},
 		"rubbish after the end":         {speech("end_turn", "x") + "data: oops\n\n", llm.FinishStop},
-		"types by name only":            {strings.ReplaceAll(speech("end_turn", "x"), `"type":"message_stop"`, `"a":1`), llm.FinishStop},
+		"types by name only":            {strings.ReplaceAll(speech("end_turn", "x"), `{"type":"content_block_`, `{"a":"`), llm.FinishStop},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
