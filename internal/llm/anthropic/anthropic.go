@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"io"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -148,16 +149,14 @@ func (c *Client) path(p string) string {
 }
 
 func (c *Client) header() http.Header {
-	h := http.Header{"Anthropic-Version": {version}}
-	if c.endpoint.Key == "" {
-		return h
-	}
+	h := c.endpoint.Bearer("")
 	if c.profile.Key != KeyBearer {
-		h.Set("X-Api-Key", c.endpoint.Key)
+		maps.Copy(h, c.endpoint.Bearer("X-Api-Key"))
 	}
-	if c.profile.Key != KeyHeader {
-		h.Set("Authorization", "Bearer "+c.endpoint.Key)
+	if c.profile.Key == KeyHeader {
+		h.Del("Authorization")
 	}
+	h.Set("Anthropic-Version", version)
 	return h
 }
 

@@ -165,18 +165,9 @@ func hasMembers(object []byte) bool {
 	return len(bytes.Trim(object, "{} \t\r\n")) > 0
 }
 
-// marshal is v as JSON, with <, > and & as they are.
-func marshal(v any) ([]byte, error) {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
-}
-
 // encodeRaw marshals strings and JSON that was parsed before, which cannot fail.
 func encodeRaw(v any) json.RawMessage {
-	raw, err := marshal(v)
+	raw, err := llm.Body(v)
 	if err != nil {
 		panic("anthropic: " + err.Error())
 	}

@@ -1,10 +1,6 @@
 package anthropic
 
-import (
-	"net/url"
-	"slices"
-	"strings"
-)
+import "capstan/internal/llm"
 
 // A Profile says how an endpoint differs from Anthropic. docs/providers.md lists
 // what each flag is for.
@@ -41,12 +37,8 @@ func compatible() Profile { return Profile{Name: "compatible", Key: KeyBoth, Ima
 // ProfileFor returns the profile for a base URL. An address that nobody knows
 // gets "compatible".
 func ProfileFor(baseURL string) Profile {
-	host := ""
-	if u, err := url.Parse(strings.TrimSpace(baseURL)); err == nil {
-		host = strings.ToLower(u.Hostname())
-	}
 	for _, p := range profiles() {
-		if slices.Contains(p.Hosts, host) {
+		if llm.AtHost(baseURL, p.Hosts) {
 			return p
 		}
 	}

@@ -63,8 +63,8 @@ func (c *Client) encode(r *llm.Request, paused bool) (*encoded, error) {
 	if r.CacheKey != "" {
 		mark(&w)
 	}
-	if e.body, err = marshal(&w); err != nil {
-		return nil, c.refuse("writing the request: "+err.Error(), "")
+	if e.body, err = llm.Body(&w); err != nil {
+		return nil, c.refuse(err.Error(), "")
 	}
 	return e, nil
 }

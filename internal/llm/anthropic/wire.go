@@ -2,8 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"strconv"
-	"strings"
 
 	"capstan/internal/llm"
 	"capstan/internal/msg"
@@ -147,24 +145,14 @@ type blockStart struct {
 	Caller    json.RawMessage   `json:"caller"`
 }
 
-// count is a number of tokens, in whatever form. What is none is 0.
-type count int
-
-func (c *count) UnmarshalJSON(raw []byte) error {
-	if f, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64); err == nil && f >= 0 && f < 1e12 {
-		*c = count(f)
-	}
-	return nil
-}
-
 // usage counts each kind of input by itself: the whole prompt is their sum.
 type usage struct {
-	Input   count `json:"input_tokens"`
-	Created count `json:"cache_creation_input_tokens"`
-	Read    count `json:"cache_read_input_tokens"`
-	Output  count `json:"output_tokens"`
+	Input   llm.Count `json:"input_tokens"`
+	Created llm.Count `json:"cache_creation_input_tokens"`
+	Read    llm.Count `json:"cache_read_input_tokens"`
+	Output  llm.Count `json:"output_tokens"`
 	Details *struct {
-		Thinking count `json:"thinking_tokens"`
+		Thinking llm.Count `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
 }
 
