@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -196,7 +195,7 @@ func output(w *wireRequest, o *llm.OutputSchema, m model, system string) string 
 			if w.OutputConfig == nil {
 				w.OutputConfig = &wireOutput{}
 			}
-			w.OutputConfig.Format = &wireFormat{Type: "json_schema", Schema: json.RawMessage(s)}
+			w.OutputConfig.Format = &wireFormat{Type: "json_schema", Schema: s}
 			return system
 		}
 	}
