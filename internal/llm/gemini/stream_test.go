@@ -92,6 +92,9 @@ func TestParts(t *testing.T) {
 			[]msg.Part{thought("R"), signed(msg.Part{Kind: msg.Text}, `{"toolCall":{"id":"t","toolType":"GOOGLE_SEARCH_WEB","args":{"queries":["x"]}},"thoughtSignature":"UzE="}`),
 				signed(msg.Part{Kind: msg.Text}, `{"toolResponse":{"id":"t","toolType":"GOOGLE_SEARCH_WEB","response":{}}}`), signed(callPart("a", "shell", `{"cmd":"1"}`), `"UzI="`)},
 			`{"toolCall":{"id":"t","toolType":"GOOGLE_SEARCH_WEB","args":{"queries":["x"]}},"thoughtSignature":"UzE="},{"toolResponse":{"id":"t","toolType":"GOOGLE_SEARCH_WEB","response":{}}},{"functionCall":{"id":"a","name":"shell","args":{"cmd":"1"}},"thoughtSignature":"UzI="}`},
+		{"code at the end", answer("STOP", `{"text":"Let me."}`, `{"executableCode":{}}`, `{"codeExecutionResult":{}}`),
+			[]msg.Part{msg.TextPart("Let me."), signed(thought(""), `{"executableCode":{}}`), signed(msg.Part{Kind: msg.Text}, `{"codeExecutionResult":{}}`)},
+			`{"text":"Let me."},{"executableCode":{}},{"codeExecutionResult":{}}`},
 		{"an image", answer("STOP", `{"text":"Here:"}`, `{"inlineData":{"mimeType":"image/png","data":"iVBORw=="},"thoughtSignature":"U0lH"}`, `{"inlineData":{"mimeType":"audio/wav","data":"UklG_-8"}}`),
 			[]msg.Part{msg.TextPart("Here:"), signed(msg.Part{Kind: msg.Image, MIMEType: "image/png", Data: []byte("\x89PNG")}, `"U0lH"`), {Kind: msg.Audio, MIMEType: "audio/wav", Data: []byte("RIF\xff\xef")}},
 			`{"text":"Here:"},{"inlineData":{"mimeType":"image/png","data":"iVBORw=="},"thoughtSignature":"U0lH"},{"inlineData":{"mimeType":"audio/wav","data":"UklG/+8="}}`},
@@ -108,6 +111,15 @@ func TestParts(t *testing.T) {
 			m := turn.Message()
 			if diff := cmp.Diff(tt.want, m.Parts); diff != "" {
 				t.Errorf("heard (-want +got):\n%s", diff)
+			}
+			text := ""
+			for _, p := range tt.want {
+				if p.Kind == msg.Text && p.Text != "" {
+					text += "\n" + p.Text
+				}
+			}
+			if got := m.Text(); got != strings.TrimPrefix(text, "\n") {
+				t.Errorf("a person reads %q", got)
 			}
 			r := &llm.Request{Model: "gemini-3-pro", Messages: append(said("hi"), m), Tools: tools4}
 			if diff := cmp.Diff(tt.back, modelParts(t, r)); diff != "" {
