@@ -282,8 +282,8 @@ func TestLostDenial(t *testing.T) {
 		return sched.Verdict{Decision: sched.Allow}
 	})
 	for source, want := range map[string]bool{
-		`(async () => { await tools.get() })(); try { await tools.get() } catch {}`: true,
-		`try { await tools.get() } catch {}; Promise.reject(new Error("other"))`:    false,
+		`const r = tools.get(); (async () => { await r })(); try { await r } catch {}`: true,
+		`try { await tools.get() } catch {}; Promise.reject(new Error("other"))`:       false,
 	} {
 		r := w.run(t.Context(), source)
 		if o := r.Display.(*codemode.Outcome); o.Denied != want || o.Usage.UnhandledCount != 1 {
