@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -156,6 +157,11 @@ func TestAnyTranscript(t *testing.T) {
 		for k := range history { // as if this model had written some of it
 			if history[k].Origin == "gemini/m" {
 				history[k].Origin = []string{"gemini/gemini-3-flash", "gemini/gemini-2.5-pro"}[r.IntN(2)]
+				for n := range history[k].Parts {
+					if r.IntN(2) == 0 {
+						history[k].Parts[n].State = someState(r, &history[k].Parts[n])
+					}
+				}
 			}
 		}
 		model := []string{"gemini-3-flash", "gemini-2.5-pro"}[i%2]
@@ -179,6 +185,15 @@ func TestAnyTranscript(t *testing.T) {
 			t.Fatalf("seed %d: the same request gave other bytes", i)
 		}
 	}
+}
+
+// someState is what the API may have given with a part, in an answer of its own.
+func someState(r *rand.Rand, p *msg.Part) json.RawMessage {
+	if p.Kind == msg.CallPart {
+		return stateOf(base64.StdEncoding.EncodeToString([]byte("signed: " + llm.NewNames(nameRule, []msg.Declaration{{Name: p.Call.Name}}, nil).Wire(p.Call.Name))))
+	}
+	return []json.RawMessage{stateOf("QQ=="), json.RawMessage(`{"thoughtSignature":"QQ==","from":2}`), json.RawMessage(`{"executableCode":{"code":"x"}}`),
+		json.RawMessage(`{"toolCall":{"id":"t"},"thoughtSignature":"QQ=="}`), json.RawMessage(`{"thoughtSignature":"?"}`)}[r.IntN(5)]
 }
 
 // A conversation that grows begins with the bytes of the one before, so that
