@@ -119,25 +119,10 @@ func explain(err error, host string) error {
 // told instead: rules, and the person who was asked, spoke of the first.
 func (t *webFetch) fetch(ctx context.Context, u *url.URL, exact bool) (tool.Result, error) {
 	for hops := 0; ; hops++ {
-		resp, done, err := t.get(ctx, u)
-		if err != nil {
-			return tool.Result{}, err
-		}
-		next := resp.Header.Get("Location")
-		if !redirects(resp.StatusCode) || next == "" {
-			defer done()
-			return t.read(ctx, u, resp, exact)
-		}
-		done()
-		to, err := u.Parse(next)
-		if e := (*url.Error)(nil); errors.As(err, &e) {
-			err = e.Err // without the address, which is named anyway
-		} else if err == nil {
-			to, err = target(to.String())
-		}
+		r, to, err := t.get(ctx, u, exact)
 		switch {
-		case err != nil:
-			return tool.Result{}, fmt.Errorf("it redirects to %.200q: %w", next, err)
+		case err != nil || to == nil:
+			return r, err
 		case !sameHost(u, to):
 			return tool.Result{}, fmt.Errorf("it redirects to another place, which was not fetched: %s ; call web_fetch with that address if it serves the task", to)
 		case hops == maxRedirects:
@@ -145,6 +130,47 @@ func (t *webFetch) fetch(ctx context.Context, u *url.URL, exact bool) (tool.Resu
 		}
 		u = to
 	}
+}
+
+// get makes one request, and returns a result or where it is redirected to. It
+// leaves nothing open.
+func (t *webFetch) get(ctx context.Context, u *url.URL, exact bool) (r tool.Result, to *url.URL, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return r, nil, err
+	}
+	req.Header.Set("User-Agent", t.agent)
+	req.Header.Set("Accept", "text/markdown, text/html;q=0.9, text/plain;q=0.9, application/json;q=0.9, */*;q=0.1")
+	tr, err := t.transport(ctx, req)
+	if err != nil {
+		return r, nil, err
+	}
+	defer tr.CloseIdleConnections()
+	resp, err := tr.RoundTrip(req) // not through a Client: redirects are judged here
+	if err != nil {
+		return r, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }() // only read
+	if next := resp.Header.Get("Location"); next != "" && redirects(resp.StatusCode) {
+		to, err = redirected(u, next)
+		return r, to, err
+	}
+	r, err = t.read(ctx, u, resp, exact)
+	return r, nil, err
+}
+
+// redirected reads where a redirect leads.
+func redirected(u *url.URL, next string) (*url.URL, error) {
+	to, err := u.Parse(next)
+	if e := (*url.Error)(nil); errors.As(err, &e) {
+		err = e.Err // without the address, which is named anyway
+	} else if err == nil {
+		to, err = target(to.String())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("it redirects to %.200q: %w", next, err)
+	}
+	return to, nil
 }
 
 func redirects(status int) bool {
@@ -175,27 +201,6 @@ func sameHost(a, b *url.URL) bool {
 		return port(a) == port(b)
 	}
 	return a.Scheme == "http" && port(a) == "80" && port(b) == "443"
-}
-
-// get makes one request. done ends it and everything that it started.
-func (t *webFetch) get(ctx context.Context, u *url.URL) (resp *http.Response, done func(), err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	req.Header.Set("User-Agent", t.agent)
-	req.Header.Set("Accept", "text/markdown, text/html;q=0.9, text/plain;q=0.9, application/json;q=0.9, */*;q=0.1")
-	tr, err := t.transport(ctx, req)
-	if err != nil {
-		return nil, nil, err
-	}
-	if resp, err = tr.RoundTrip(req); err != nil { // not through a Client: redirects are judged here
-		return nil, nil, err
-	}
-	return resp, func() {
-		_ = resp.Body.Close() // only read
-		tr.CloseIdleConnections()
-	}, nil
 }
 
 // read makes a result of the last answer.
