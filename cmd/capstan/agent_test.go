@@ -17,7 +17,7 @@ import (
 var agentFamilies = []string{"openai", "responses", "anthropic", "gemini"}
 
 // Every transcript runs over every family and in every mode that it is for.
-// S0-195 S0-196 S0-197 S0-263 S3-010 to S3-016
+// S0-195 S0-196 S0-197 S0-260 to S0-263 S3-010 to S3-016
 func TestAgent(t *testing.T) {
 	for _, family := range agentFamilies {
 		for _, mode := range []string{"direct", "code", "both"} {

@@ -192,6 +192,25 @@ func TestOddState(t *testing.T) {
 	}
 }
 
+// The answer to a call is an object for this API, whatever the tool returned.
+// BUG-SC-06
+func TestResultIsAnObject(t *testing.T) {
+	for _, text := range []string{`[1,2]`, `7`, `null`, `"a"`, `{"a":1}`} {
+		got := request(t, &llm.Request{Model: "gemini-2.5-pro", Tools: tools4, Messages: []msg.Message{said("go")[0],
+			{Role: msg.Assistant, Parts: []msg.Part{callPart("a", "shot", "{}")}},
+			resultsOf(msg.Result{CallID: "a", Parts: []msg.Part{msg.TextPart(text)}})}})
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := `[{"role":"user","parts":[{"text":"go"}]},{"role":"model","parts":[{"functionCall":{"id":"a","name":"shot","args":{}}}]},` +
+			`{"role":"user","parts":[{"functionResponse":{"id":"a","name":"shot","response":{"output":` + string(quoted) + `}}}]}]`
+		if diff := cmp.Diff(want, got["contents"]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
 // Media goes where the API takes it, else one line stands for it. The user's
 // next words follow the results in the same content.
 func TestMedia(t *testing.T) {
