@@ -3,10 +3,14 @@ package app
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"capstan/internal/llm"
+	"capstan/internal/llm/anthropic"
+	"capstan/internal/llm/gemini"
 	"capstan/internal/llm/openai"
+	"capstan/internal/llm/responses"
 )
 
 // A client is what the package of a family makes: a provider that can be asked
@@ -32,6 +36,9 @@ type family struct {
 func families() []family {
 	return []family{
 		{name: openai.Family, base: "https://api.openai.com/v1", keyVar: "OPENAI_API_KEY", baseVar: "OPENAI_BASE_URL", open: openOpenAI},
+		{name: responses.Family, base: "https://api.openai.com/v1", keyVar: "OPENAI_API_KEY", baseVar: "OPENAI_BASE_URL", open: openResponses, second: true},
+		{name: anthropic.Family, base: "https://api.anthropic.com", keyVar: "ANTHROPIC_API_KEY", baseVar: "ANTHROPIC_BASE_URL", open: openAnthropic},
+		{name: gemini.Family, base: gemini.BaseURL, keyVar: "GEMINI_API_KEY", baseVar: "GEMINI_BASE_URL", open: openGemini},
 	}
 }
 
@@ -53,12 +60,48 @@ func familyNames() []string {
 }
 
 func openOpenAI(e *llm.Endpoint, profile string) (client, error) {
-	if profile == "" {
-		return openai.New(e, nil), nil
+	p, err := profileOf(profile, openai.ProfileNamed, openai.ProfileNames)
+	if err != nil {
+		return nil, err
 	}
-	p, ok := openai.ProfileNamed(profile)
+	return openai.New(e, p), nil
+}
+
+func openResponses(e *llm.Endpoint, profile string) (client, error) {
+	p, err := profileOf(profile, responses.ProfileNamed, responses.ProfileNames)
+	if err != nil {
+		return nil, err
+	}
+	return responses.New(e, p), nil
+}
+
+func openAnthropic(e *llm.Endpoint, profile string) (client, error) {
+	p, err := profileOf(profile, anthropic.ProfileNamed, anthropic.ProfileNames)
+	if err != nil {
+		return nil, err
+	}
+	return anthropic.New(e, p), nil
+}
+
+func openGemini(e *llm.Endpoint, profile string) (client, error) {
+	if profile != "" {
+		return nil, fmt.Errorf("profile %q: this family has none", profile)
+	}
+	if u, err := url.Parse(e.BaseURL); err == nil && strings.Trim(u.Path, "/") == "" {
+		e.BaseURL = u.JoinPath("v1beta").String() // as other programs take it
+	}
+	return gemini.New(e), nil
+}
+
+// profileOf returns the profile of a name; nil, which is that of the address,
+// when no name is given.
+func profileOf[P any](name string, named func(string) (P, bool), names func() []string) (*P, error) {
+	if name == "" {
+		return nil, nil
+	}
+	p, ok := named(name)
 	if !ok {
-		return nil, fmt.Errorf("profile %q: expected one of %s", profile, strings.Join(openai.ProfileNames(), ", "))
+		return nil, fmt.Errorf("profile %q: expected one of %s", name, strings.Join(names(), ", "))
 	}
-	return openai.New(e, &p), nil
+	return &p, nil
 }
