@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -250,14 +251,16 @@ func (e *endpoint) wantsKey() bool {
 	return e.base == e.family.base || openai.ProfileFor(e.base).Name != "compatible"
 }
 
+var errNoKey = errors.New("there is no key")
+
 func (e *endpoint) noKey() error {
 	switch {
 	case e.foreign:
-		return e.fault("no key is sent to an address that a folder's own settings give: put this provider into ~/.capstan/settings.json")
+		return e.fault("%w: none is sent to an address that a folder's own settings give: put this provider into ~/.capstan/settings.json", errNoKey)
 	case e.name == e.family.name:
-		return fmt.Errorf("there is no key for %s: set %s, or providers.%s.keyFile in ~/.capstan/settings.json; for a server of your own, which needs none, set %s", e.name, e.family.keyVar, e.name, e.family.baseVar)
+		return fmt.Errorf("%w for %s: set %s, or providers.%s.keyFile in ~/.capstan/settings.json; for a server of your own, which needs none, set %s", errNoKey, e.name, e.family.keyVar, e.name, e.family.baseVar)
 	}
-	return e.fault("it has no key: add keyEnv or keyFile")
+	return e.fault("%w: add keyEnv or keyFile", errNoKey)
 }
 
 // local reports whether a host is this machine or in the same private network,

@@ -56,7 +56,7 @@ func (s *Session) Model(ctx context.Context, asked string) (*Model, error) {
 	}
 	c, err := s.client(e)
 	if err != nil {
-		return nil, err
+		return nil, s.elsewhere(err, e, asked)
 	}
 	m := &Model{Provider: c, Family: e.family.name, Name: name, Endpoint: e.name, close: c.Close}
 	if key, _ := s.key(e); key == "" {
@@ -66,6 +66,16 @@ func (s *Session) Model(ctx context.Context, asked string) (*Model, error) {
 		}
 	}
 	return m, nil
+}
+
+// elsewhere adds to an error that the name may have been meant as one of the
+// only endpoint that there is: services that resell models call them so.
+func (s *Session) elsewhere(err error, e *endpoint, asked string) error {
+	all, other := s.configured()
+	if errors.Is(err, errNoKey) && other == nil && len(all) == 1 && all[0].name != e.name {
+		return fmt.Errorf("%w; for a model of that name at %s write %s/%s", err, all[0].name, all[0].name, asked)
+	}
+	return err
 }
 
 // find reads a model's name.

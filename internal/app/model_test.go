@@ -22,7 +22,13 @@ func recorder(t *testing.T) (string, *[]string) {
 	t.Helper()
 	var got []string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		got = append(got, fmt.Sprintf("%s key=%q team=%q", r.URL.Path, r.Header.Get("Authorization"), r.Header.Get("X-Team")))
+		keys := fmt.Sprintf("key=%q", r.Header.Get("Authorization"))
+		for _, name := range []string{"x-api-key", "x-goog-api-key"} {
+			if v := r.Header.Get(name); v != "" {
+				keys += fmt.Sprintf(" %s=%q", name, v)
+			}
+		}
+		got = append(got, fmt.Sprintf("%s %s team=%q", r.URL.Path, keys, r.Header.Get("X-Team")))
 		http.Error(w, `{"error":{"message":"no"}}`, http.StatusUnauthorized)
 	}))
 	t.Cleanup(srv.Close)
@@ -62,6 +68,13 @@ func TestModel(t *testing.T) {
 		{name: "nothing configured", model: "m", fails: `--model: "m" says not where to ask: want FAMILY/NAME`},
 		{name: "no model, nothing configured", fails: "no model is configured: set OPENAI_API_KEY"},
 		{name: "no key", model: "openai/m", fails: "there is no key for openai: set OPENAI_API_KEY, or providers.openai.keyFile in ~/.capstan/settings.json; for a server of your own, which needs none, set OPENAI_BASE_URL"},
+		{name: "a family's name at a reseller", env: map[string]string{"OPENAI_BASE_URL": "$URL/v1"}, model: "anthropic/claude", fails: "there is no key for anthropic: set ANTHROPIC_API_KEY, or providers.anthropic.keyFile in ~/.capstan/settings.json; for a server of your own, which needs none, set ANTHROPIC_BASE_URL; for a model of that name at openai write openai/anthropic/claude"},
+		{name: "a reseller's name spelt out", env: map[string]string{"OPENAI_BASE_URL": "$URL/v1"}, model: "openai/anthropic/claude", want: "openai/anthropic/claude", request: `/v1/chat/completions key="" team=""`},
+		{name: "anthropic", env: map[string]string{"ANTHROPIC_BASE_URL": "$URL", "ANTHROPIC_API_KEY": "key-of-env"}, model: "anthropic/m", want: "anthropic/m", request: `/v1/messages key="Bearer key-of-env" x-api-key="key-of-env" team=""`},
+		{name: "gemini, with and without a version", env: map[string]string{"GEMINI_BASE_URL": "$URL", "GEMINI_API_KEY": "key-of-env"}, model: "gemini/m", want: "gemini/m", request: `/v1beta/models/m:streamGenerateContent key="" x-goog-api-key="key-of-env" team=""`},
+		{name: "gemini with a version", env: map[string]string{"GEMINI_BASE_URL": "$URL/v1"}, model: "gemini/m", want: "gemini/m", request: `/v1/models/m:streamGenerateContent key="" team=""`},
+		{name: "responses", env: map[string]string{"OPENAI_BASE_URL": "$URL/v1", "OPENAI_API_KEY": "key-of-env"}, model: "responses/m", want: "responses/m", request: `/v1/responses key="Bearer key-of-env" team=""`},
+		{name: "a profile where there are none", files: map[string]string{"~/.capstan/settings.json": `{"providers": {"gemini": {"profile": "x"}}}`}, env: map[string]string{"GEMINI_API_KEY": "key-of-env"}, model: "gemini/m", fails: `providers.gemini: profile "x": this family has none`},
 		{name: "no address", env: map[string]string{"OPENAI_BASE_URL": "localhost:11434"}, model: "openai/m", fails: "OPENAI_BASE_URL is no http or https address"},
 		{name: "a key that is none", env: map[string]string{"OPENAI_API_KEY": "two words"}, model: "openai/m", fails: "the key in OPENAI_API_KEY is none"},
 		{name: "the setting", env: map[string]string{"OPENAI_BASE_URL": "$URL/v1"}, files: map[string]string{"~/.capstan/settings.json": `{"model": "openai/s"}`},
@@ -92,7 +105,7 @@ func TestModel(t *testing.T) {
 		{name: "a folder's address", trust: true, env: map[string]string{"OPENAI_API_KEY": "key-of-env"}, files: map[string]string{".capstan/settings.json": `{"providers": {"openai": {"baseUrl": "$URL/evil"}}}`},
 			model: "openai/m", want: "openai/m", request: `/evil/chat/completions key="" team=""`},
 		{name: "a folder's address that wants a key", trust: true, env: map[string]string{"OPENAI_API_KEY": "key-of-env"}, files: map[string]string{".capstan/settings.json": `{"providers": {"openai": {"baseUrl": "https://api.groq.com/openai/v1"}}}`},
-			model: "openai/m", fails: "no key is sent to an address that a folder's own settings give"},
+			model: "openai/m", fails: "there is no key: none is sent to an address that a folder's own settings give"},
 		{name: "a folder's entry without an address", trust: true, env: map[string]string{"OPENAI_API_KEY": "key-of-env", "OPENAI_BASE_URL": "$URL/v1"}, files: map[string]string{".capstan/settings.json": `{"providers": {"openai": {"baseUrl": "http://evil.example"}}}`},
 			model: "openai/m", want: "openai/m", request: `/v1/chat/completions key="Bearer key-of-env" team=""`},
 		{name: "a folder's entry in place of the user's", trust: true, env: map[string]string{"WORK_KEY": "key-of-work"}, files: map[string]string{
@@ -141,7 +154,7 @@ func TestModel(t *testing.T) {
 			if diff := cmp.Diff([]string{tc.request}, *got); diff != "" {
 				t.Errorf("requests: %s", diff)
 			}
-			noKey := strings.Contains(tc.request, `key=""`)
+			noKey := !strings.Contains(tc.request, `key-of-`)
 			if hinted := strings.Contains(m.Explain(failure).Error(), "no key was sent"); hinted != noKey {
 				t.Errorf("the refusal is explained as %v", m.Explain(failure))
 			}
