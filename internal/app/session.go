@@ -57,6 +57,7 @@ type Session struct {
 	opt     Options
 	home    string // the user's; empty when there is none
 	project string // the workspace's root
+	trusted bool   // what the folder itself wants is used
 	set     config.Settings
 	secrets []string // that must not be shown, the longest first
 
@@ -70,6 +71,7 @@ type Session struct {
 	runner *quickjs.Runner
 	exec   *codemode.Exec
 
+	skills     *builtin.Skills
 	structured *builtin.Structured // nil when the answer has no schema
 	spill      *spill
 
@@ -127,6 +129,7 @@ func (s *Session) settings(home, project string) (config.Settings, error) {
 			s.warn("%v; this folder's settings are not used", err)
 		}
 	}
+	s.trusted = trusted
 	set, warnings, err := config.Load(config.Options{
 		Home: home, Project: project, Files: s.opt.Settings, Trusted: trusted, Mode: string(s.opt.Mode)})
 	for _, w := range warnings {
@@ -163,7 +166,7 @@ func (s *Session) roots(project string) ([]string, error) {
 }
 
 func (s *Session) policy(set config.Settings, home string, roots []string) (*policy.Policy, error) {
-	o := policy.Options{Dir: s.opt.Dir, Roots: roots, Home: home, Readable: []string{s.spill.dir}, HidesDenied: true}
+	o := policy.Options{Dir: s.opt.Dir, Roots: roots, Home: home, Readable: append([]string{s.spill.dir}, s.skills.Folders()...), HidesDenied: true}
 	if s.opt.ApprovalMode != "" {
 		mode, err := policy.ParseMode(s.opt.ApprovalMode)
 		if err != nil {
@@ -210,6 +213,11 @@ func (s *Session) register(roots []string) error {
 		}
 	}
 	tools = append(tools, s.loop(builtin.TodoOptions{})...)
+	s.skills = builtin.LoadSkills(builtin.SkillDirs(s.home, s.project, s.trusted))
+	s.Warnings = append(s.Warnings, s.skills.Warnings...)
+	if t := s.skills.Tool(hidden); t != nil {
+		tools = append(tools, t)
+	}
 	if s.mode != tool.Direct { // S0-039 to S0-041
 		s.exec = codemode.NewExec(codemode.Options{Runner: s.runner, Jobs: func(callID string) []string { return builtin.RunningJobs(s.jobs, callID) }})
 		tools = append(tools, s.exec)
