@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -32,7 +33,7 @@ func Doctor(ctx context.Context, o Options) []Check {
 		return append(checks, Check{"settings", false, true, err.Error()})
 	}
 	defer s.Close()
-	checks = append(checks, settings(s))
+	checks = append(checks, settings(s), models(s))
 	checks = append(checks, sandboxLayers(ctx, s)...)
 	return append(checks, program(ctx, s), keeper(ctx, s), stateDirectory(s))
 }
@@ -55,6 +56,33 @@ func settings(s *Session) Check {
 		return Check{"settings", false, false, strings.Join(s.Warnings, "; ")}
 	}
 	return Check{"settings", true, false, "read without a warning"}
+}
+
+// models looks at the endpoints that are configured and their keys. It asks none
+// of them.
+func models(s *Session) Check {
+	all, err := s.configured()
+	if err != nil {
+		return Check{"models", false, false, err.Error()}
+	}
+	var found, faults []string
+	for _, e := range all {
+		c, err := s.client(e)
+		if err != nil {
+			faults = append(faults, err.Error())
+			continue
+		}
+		c.Close()
+		u, _ := url.Parse(e.base) // endpoint has tried it; all but the host may hold a key
+		found = append(found, e.name+" at "+u.Host)
+	}
+	switch {
+	case len(faults) > 0:
+		return Check{"models", false, false, strings.Join(faults, "; ")}
+	case len(found) == 0:
+		return Check{"models", false, false, "no endpoint is configured, so there is no agent; " + howToConfigure()}
+	}
+	return Check{"models", true, false, strings.Join(found, ", ")}
 }
 
 func sandboxLayers(ctx context.Context, s *Session) []Check {

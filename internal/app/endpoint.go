@@ -121,6 +121,9 @@ func (s *Session) client(e *endpoint) (client, error) {
 		return nil, e.noKey()
 	}
 	u, _ := url.Parse(e.base) // endpoint has tried it
+	if password, ok := u.User.Password(); ok {
+		s.secret(password)
+	}
 	if key != "" && u.Scheme == "http" && !local(u.Hostname()) {
 		s.warn("the key for %s travels unencrypted: its address begins with http://", e.name)
 	}

@@ -158,13 +158,7 @@ func (s *Session) noModel(ctx context.Context) error {
 		return err
 	}
 	if len(all) == 0 {
-		var keys []string
-		for _, f := range families() {
-			if !f.second {
-				keys = append(keys, f.keyVar)
-			}
-		}
-		return &UsageError{fmt.Errorf("no model is configured: set %s and name a model with --model FAMILY/NAME (families: %s); for a server of your own set OPENAI_BASE_URL, to http://127.0.0.1:11434/v1 say", strings.Join(keys, " or "), strings.Join(familyNames(), ", "))}
+		return &UsageError{errors.New("no model is configured: " + howToConfigure())}
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -189,6 +183,17 @@ func (s *Session) noModel(ctx context.Context) error {
 		}
 	}
 	return &UsageError{errors.New(b.String())}
+}
+
+// howToConfigure says what makes a model available.
+func howToConfigure() string {
+	var keys []string
+	for _, f := range families() {
+		if !f.second {
+			keys = append(keys, f.keyVar)
+		}
+	}
+	return fmt.Sprintf("set %s and name a model with --model FAMILY/NAME (families: %s); for a server of your own set OPENAI_BASE_URL, to http://127.0.0.1:11434/v1 say", strings.Join(keys, " or "), strings.Join(familyNames(), ", "))
 }
 
 // offers asks an endpoint for its models, once: what is wrong with it is said

@@ -209,13 +209,13 @@ func TestRedact(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "secret-key-1")
 	t.Setenv("OTHER", "secret-key-1-and-more")
 	t.Setenv("TOKEN", "secret-token")
-	s := open(t, Options{}, map[string]string{"~/.capstan/settings.json": `{"providers": {"o": {"family": "openai", "baseUrl": "http://127.0.0.1:1", "keyEnv": "OTHER", "headers": {"X": "Token ${TOKEN}"}}}}`})
+	s := open(t, Options{}, map[string]string{"~/.capstan/settings.json": `{"providers": {"o": {"family": "openai", "baseUrl": "http://me:secret-password@127.0.0.1:1", "keyEnv": "OTHER", "headers": {"X": "Token ${TOKEN}"}}}}`})
 	m, err := s.Model(t.Context(), "o/m")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.Close()
-	if got := s.Redact("a secret-key-1 b secret-key-1-and-more c secret-token d"); got != "a [redacted] b [redacted] c [redacted] d" {
+	if got := s.Redact("a secret-key-1 b secret-key-1-and-more c secret-token d secret-password"); got != "a [redacted] b [redacted] c [redacted] d [redacted]" {
 		t.Error(got)
 	}
 }
@@ -228,5 +228,22 @@ func TestLocal(t *testing.T) {
 		if local(host) != want {
 			t.Errorf("local(%q) = %t", host, !want)
 		}
+	}
+}
+
+// doctor says where models are asked, without what is secret in an address.
+func TestDoctorModels(t *testing.T) {
+	noEnv(t)
+	s := open(t, Options{}, nil)
+	if c := models(s); c.OK || !strings.Contains(c.Detail, "set OPENAI_API_KEY or ANTHROPIC_API_KEY or GEMINI_API_KEY") {
+		t.Error(c)
+	}
+	t.Setenv("OPENAI_BASE_URL", "https://me:secret-password@llm.example/v1?key=secret-key")
+	if c := models(s); !c.OK || c.Detail != "openai at llm.example" {
+		t.Error(c)
+	}
+	t.Setenv("ANTHROPIC_API_KEY", "two words")
+	if c := models(s); c.OK || !strings.Contains(c.Detail, "the key in ANTHROPIC_API_KEY is none") {
+		t.Error(c)
 	}
 }
