@@ -30,6 +30,9 @@ type Options struct {
 	System func() string
 	// View returns what the model may see and call now.
 	View func() *tool.View
+	// Hosted are tools that the provider runs itself, in its API's words. They
+	// are declared in every mode: no call of theirs comes to us (ruling 19).
+	Hosted []json.RawMessage
 	// Sched configures the Runtime that New makes. The agent puts itself before
 	// the Policy, Observe and Begin that are set here, and calls them.
 	Sched sched.Options

@@ -39,6 +39,7 @@ func (r *run) request() *llm.Request {
 	q := &llm.Request{
 		Model: a.opt.Model, Messages: history, PromptID: id, CacheKey: a.key,
 		Tools:     a.opt.View().Declarations(), // as the exposure policy has it (S0-195 to S0-197)
+		Hosted:    a.opt.Hosted,
 		MaxTokens: a.opt.MaxTokens, Temperature: a.opt.Temperature, Effort: a.opt.Effort,
 	}
 	if a.opt.Log != nil {

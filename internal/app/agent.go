@@ -86,7 +86,7 @@ func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, err
 	c.Agent = agent.New(agent.Options{
 		Provider: c.Model.Provider, Family: c.Model.Family, Model: c.Model.Name,
 		System: s.prompt(o, memory), View: s.View, Sched: s.calls, Log: c.log, History: state.Messages,
-		Limits: o.Limits, Structured: s.opt.Structured, Emit: o.Emit,
+		Hosted: c.Model.Hosted, Limits: o.Limits, Structured: s.opt.Structured, Emit: o.Emit,
 	})
 	return c, nil
 }

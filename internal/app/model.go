@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,9 +16,10 @@ import (
 // A Model is a model and the provider to ask it at.
 type Model struct {
 	Provider llm.Provider
-	Family   string // the wire format
-	Name     string // the provider's own name for it
-	Endpoint string // what stands before the name in --model: a family, or a provider of the settings
+	Family   string            // the wire format
+	Name     string            // the provider's own name for it
+	Endpoint string            // what stands before the name in --model: a family, or a provider of the settings
+	Hosted   []json.RawMessage // tools that the provider runs itself
 
 	close   func()
 	keyHint string // what to set when the provider wants a key after all
@@ -59,6 +61,9 @@ func (s *Session) Model(ctx context.Context, asked string) (*Model, error) {
 		return nil, s.elsewhere(err, e, asked)
 	}
 	m := &Model{Provider: c, Family: e.family.name, Name: name, Endpoint: e.name, close: c.Close}
+	if e.entry != nil {
+		m.Hosted = e.entry.HostedTools
+	}
 	if key, _ := s.key(e); key == "" {
 		m.keyHint = "no key was sent: set " + e.family.keyVar
 		if e.entry != nil && (e.foreign || e.name != e.family.name) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -90,13 +91,13 @@ func TestLoad(t *testing.T) {
 				{"acp", []byte(`{"nestedConcurrency":"shared"}`), at(Named, "named0.json", 1, 22)},
 			}}},
 		{name: "providers, each from one layer",
-			user:    `{"model": "a/x", "providers": {"a": {"family": "openai", "baseUrl": "http://h/v1", "keyEnv": "K", "headers": {"B": "${V}", "A": "1"}, "profile": "groq"}, "b": {"keyFile": "~/k"}, "d": {"retries": 0, "idleTimeout": "1m30s"}}}`,
+			user:    `{"model": "a/x", "providers": {"a": {"family": "openai", "baseUrl": "http://h/v1", "keyEnv": "K", "headers": {"B": "${V}", "A": "1"}, "profile": "groq"}, "b": {"keyFile": "~/k"}, "d": {"retries": 0, "idleTimeout": "1m30s", "hostedTools": [{"type": "x", /* c */}]}}}`,
 			project: `{"model": "c/y", "providers": {"a": {"baseUrl": "http://evil"}, "c": {"baseUrl": "http://c", "fmily": 1}}}`, trusted: true,
 			named: []string{`{"providers": {"b": {"family": "gemini"}, "c": {}}}`},
 			want: Settings{Model: "c/y", ModelFrom: at(Project, projectFile, 1, 11), Providers: []Provider{
 				{Name: "a", Family: "openai", BaseURL: "http://h/v1", KeyEnv: "K", Headers: []Header{{"A", "1"}, {"B", "${V}"}}, Profile: "groq", From: at(User, userFile, 1, 37)},
 				{Name: "b", Family: "gemini", From: at(Named, "named0.json", 1, 21)},
-				{Name: "d", Retries: new(int), IdleTimeout: 90 * time.Second, From: at(User, userFile, 1, 185)},
+				{Name: "d", Retries: new(int), IdleTimeout: 90 * time.Second, HostedTools: []json.RawMessage{[]byte(`{"type":"x"}`)}, From: at(User, userFile, 1, 185)},
 				{Name: "c", From: at(Named, "named0.json", 1, 48)},
 			}},
 			warnings: []string{
@@ -331,6 +332,27 @@ func FuzzLoad(f *testing.F) {
 			t.Error(diff)
 		}
 	})
+}
+
+// No rule applies to what a provider runs, so a folder cannot add such tools.
+// Each is an object.
+func TestHostedTools(t *testing.T) {
+	for text, want := range map[string]string{
+		`[{"type": "web_search"}]`: "providers.responses.hostedTools: a folder's own settings cannot add tools",
+		`{"type": "web_search"}`:   "providers.responses.hostedTools: expected a list of objects",
+		`["web_search"]`:           "",
+	} {
+		file := `{"providers": {"responses": {"hostedTools": ` + text + `}}}`
+		base := lay(t, map[string]string{projectFile: file})
+		_, _, err := Load(Options{Project: filepath.Join(base, "ws"), Trusted: true})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "settings.json:1:") {
+			t.Errorf("a folder's own %s: %v", text, err)
+		}
+	}
+	base := lay(t, map[string]string{userFile: `{"providers": {"responses": {"hostedTools": ["web_search"]}}}`})
+	if _, _, err := Load(Options{Home: filepath.Join(base, "home")}); err == nil || !strings.Contains(err.Error(), `expected a list of objects such as [{"type": "web_search"}], found the string`) {
+		t.Errorf("a name: %v", err)
+	}
 }
 
 // A folder's own settings cannot say where a key of the user goes, not even

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,9 @@ type Provider struct {
 	Retries *int
 	// IdleTimeout is how long the endpoint may be silent; 0 is not set.
 	IdleTimeout time.Duration
+	// HostedTools are tools that the provider runs itself, each an object in
+	// the words of its API. A folder's own settings have none.
+	HostedTools []json.RawMessage
 	From        Origin // of the entry
 }
 
@@ -32,7 +36,7 @@ type Provider struct {
 // of the environment, but not in a folder's own settings.
 type Header struct{ Name, Value string }
 
-var providerKeys = []string{"family", "baseUrl", "keyEnv", "keyFile", "headers", "profile", "retries", "idleTimeout"}
+var providerKeys = []string{"family", "baseUrl", "keyEnv", "keyFile", "headers", "profile", "retries", "idleTimeout", "hostedTools"}
 
 // noSecrets is the answer to what a folder's own settings may not have: whoever wrote them
 // would get a key of the user sent to an address of theirs.
@@ -94,6 +98,8 @@ func (d *document) provider(p *Provider, path, key string, at int, v *hujson.Val
 				d.expect(v, path+".idleTimeout", want)
 			}
 		}
+	case key == "hostedTools":
+		d.hosted(p, path, at, v)
 	case key == "headers":
 		d.members(v, path+".headers", func(name string, at int, v *hujson.Value) {
 			s, ok := d.text(v, path+".headers."+name, "a string")
@@ -109,6 +115,29 @@ func (d *document) provider(p *Provider, path, key string, at int, v *hujson.Val
 		slices.SortFunc(p.Headers, func(a, b Header) int { return strings.Compare(a.Name, b.Name) })
 	default:
 		d.unknown(at, path, key, providerKeys)
+	}
+}
+
+// hosted reads the tools that a provider runs itself. They come from the user
+// alone: no rule and no question stands between a model and them.
+func (d *document) hosted(p *Provider, path string, at int, v *hujson.Value) {
+	const want = `a list of objects such as [{"type": "web_search"}]`
+	list, ok := v.Value.(*hujson.Array)
+	if !ok {
+		d.expect(v, path+".hostedTools", want)
+		return
+	}
+	if d.layer == Project {
+		d.fault(at, "%s.hostedTools: a folder's own settings cannot add tools that a provider runs, because no rule applies to them: put them into ~/.capstan/settings.json", path)
+		return
+	}
+	for i := range list.Elements {
+		e := &list.Elements[i]
+		if _, ok := e.Value.(*hujson.Object); !ok {
+			d.expect(e, path+".hostedTools", want)
+			return
+		}
+		p.HostedTools = append(p.HostedTools, standard(e))
 	}
 }
 
