@@ -48,7 +48,7 @@ func story(w *Writer) {
 		{Kind: msg.CallPart, Call: &msg.Call{ID: "c1", Name: "exec", Args: `{"n": 12345678901234567890, "d": 1.10}`}},
 		{Kind: msg.CallPart, Call: &msg.Call{ID: "c2", Name: "broken", Args: "{\"a\": \xff"}},
 	}}})
-	nested := &tool.Call{ID: "c1/1", ParentID: "c1", Name: "mcp__srv__do.it", Args: json.RawMessage(`{"x": 9007199254740993}`)}
+	nested := &tool.Call{ID: "c1/1", ParentID: "c1", Name: "mcp__srv__do.it", Args: json.RawMessage(`{"x": 9007199254740993, "y": "` + "\u2028" + `"}`)}
 	refused := &tool.Call{ID: "c1/2", ParentID: "c1", Name: "nope", Args: json.RawMessage(`not json`)}
 	for _, e := range []sched.Event{
 		{Kind: sched.Started, Call: &tool.Call{ID: "c1", Name: "exec"}},
