@@ -18,8 +18,8 @@ func newDoctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Try what this machine can do, and say which protections are in force",
-		Long: `Tries each layer of the sandbox, the keeper of shell commands, the settings and
-the state directory, and prints what it found. Exits with 1 when something that
+		Long: `Tries each layer of the sandbox, the keeper of shell commands, the settings, the
+keys of models and the state directory, and prints what it found. Exits with 1 when something that
 is required does not work.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
