@@ -208,6 +208,7 @@ func (l *memoryLoader) imports(r *memoryRef, real, text string) {
 
 var (
 	errOutside = errors.New("it lies outside of the workspace and of ~/.capstan")
+	errPrivate = errors.New("it lies outside of the workspace, and only your own files may import from ~/.capstan")
 	errSecret  = errors.New("files of this name hold secrets, and memory is sent to the model's provider")
 	errDeep    = fmt.Errorf("imports go at most %d deep", maxImportDepth)
 )
@@ -219,7 +220,7 @@ func (l *memoryLoader) find(r *memoryRef) (string, error) {
 		if r.loose {
 			return "", nil
 		}
-		return "", errOutside
+		return "", l.outside(r)
 	}
 	real, err := filepath.EvalSymlinks(r.path)
 	switch {
@@ -228,7 +229,7 @@ func (l *memoryLoader) find(r *memoryRef) (string, error) {
 	case err != nil:
 		return "", err
 	case !l.may(real, r):
-		return "", errOutside
+		return "", l.outside(r)
 	case secretName(l.rel(r.path)) || secretName(l.rel(real)):
 		return "", errSecret
 	case l.hidden != nil && l.hidden(real):
@@ -239,10 +240,20 @@ func (l *memoryLoader) find(r *memoryRef) (string, error) {
 	return real, nil
 }
 
-// may says whether memory may come from a path: the workspace, and the user's
-// own folder, of which an import gets documents only, for its settings may hold
-// keys. A file that the user keeps in that folder under one of our names may be
-// a link to wherever the user wants it to be.
+// outside says why a path is refused.
+func (l *memoryLoader) outside(r *memoryRef) error {
+	if r.user {
+		return errOutside
+	}
+	return errPrivate
+}
+
+// may says whether memory may come from a path: the workspace, and for what the
+// user wrote the user's own folder too, of which an import gets documents only,
+// for its settings may hold keys. A repository has no way in there: it would
+// choose what of the user's is sent to a provider. A file that the user keeps in
+// that folder under one of our names may be a link to wherever the user wants it
+// to be.
 func (l *memoryLoader) may(path string, r *memoryRef) bool {
 	if r.by == "" && r.user {
 		return true
@@ -250,7 +261,7 @@ func (l *memoryLoader) may(path string, r *memoryRef) bool {
 	if inDir(l.root, path) && !unreal(path) {
 		return true
 	}
-	inUser := inDir(l.user, path) || l.home != "" && inDir(filepath.Join(l.home, ".capstan"), path)
+	inUser := r.user && (inDir(l.user, path) || l.home != "" && inDir(filepath.Join(l.home, ".capstan"), path))
 	return inUser && document(path)
 }
 

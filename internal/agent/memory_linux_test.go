@@ -17,7 +17,7 @@ func TestMemoryPipe(t *testing.T) {
 	p.want(`
 ws/AGENTS.md: "@pipe.md @/proc/kmsg @loose"
 ! ws/AGENTS.md, line 1: @pipe.md: not read: it is no regular file
-! ws/AGENTS.md, line 1: @/proc/kmsg: not read: it lies outside of the workspace and of ~/.capstan
+! ws/AGENTS.md, line 1: @/proc/kmsg: not read: it lies outside of the workspace, and only your own files may import from ~/.capstan
 ! ws/QWEN.md: not read: it is no regular file
 `)
 	files, warnings := LoadMemory(MemoryOptions{Root: "/", Dir: p.path("ws/a/b")})

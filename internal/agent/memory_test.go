@@ -153,6 +153,7 @@ ws/docs/with space.md (by ws/AGENTS.md): "spaced"
 ws/AGENTS.md: 125 bytes
 ws/docs/c.md (by ws/a/b/CAPSTAN.md): "c"
 ws/a/b/CAPSTAN.md: ` + fmt.Sprintf("%q", "@~/.capstan/more/tests.md @../../docs/a.md @ws/docs/c.md") + `
+! ws/a/b/CAPSTAN.md, line 1: @~/.capstan/more/tests.md: not read: it lies outside of the workspace, and only your own files may import from ~/.capstan
 `)
 }
 
@@ -172,19 +173,43 @@ func TestMemoryRefuses(t *testing.T) {
 ws/.env.example (by ws/AGENTS.md): "KEY="
 ws/AGENTS.md: 183 bytes
 ws/QWEN.md: "still here"
-! ws/AGENTS.md, line 1: @../outside.md: not read: it lies outside of the workspace and of ~/.capstan
-! ws/AGENTS.md, line 1: @~/notes.md: not read: it lies outside of the workspace and of ~/.capstan
-! ws/AGENTS.md, line 1: @~/.capstan/settings.json: not read: it lies outside of the workspace and of ~/.capstan
-! ws/AGENTS.md, line 2: @/etc/passwd: not read: it lies outside of the workspace and of ~/.capstan
+! ws/AGENTS.md, line 1: @../outside.md: not read: it lies outside of the workspace, and only your own files may import from ~/.capstan
+! ws/AGENTS.md, line 1: @~/notes.md: not read: it lies outside of the workspace, and only your own files may import from ~/.capstan
+! ws/AGENTS.md, line 1: @~/.capstan/settings.json: not read: it lies outside of the workspace, and only your own files may import from ~/.capstan
+! ws/AGENTS.md, line 2: @/etc/passwd: not read: it lies outside of the workspace, and only your own files may import from ~/.capstan
 ! ws/AGENTS.md, line 2: @.env: not read: files of this name hold secrets, and memory is sent to the model's provider
 ! ws/AGENTS.md, line 2: @secrets.md: not read: files of this name hold secrets, and memory is sent to the model's provider
 ! ws/AGENTS.md, line 2: @.ssh/config.md: not read: files of this name hold secrets, and memory is sent to the model's provider
 ! ws/AGENTS.md, line 2: @deploy.pem: not read: files of this name hold secrets, and memory is sent to the model's provider
 ! ws/AGENTS.md, line 3: @missing.md: not read: there is no such file
 ! ws/AGENTS.md, line 3: @./dir.md: not read: it is no regular file
-! ws/AGENTS.md, line 4: @../../../../nothing: not read: it lies outside of the workspace and of ~/.capstan
-! ws/AGENTS.md, line 4: @../outside.md: not read: it lies outside of the workspace and of ~/.capstan
+! ws/AGENTS.md, line 4: @../../../../nothing: not read: it lies outside of the workspace, and only your own files may import from ~/.capstan
+! ws/AGENTS.md, line 4: @../outside.md: not read: it lies outside of the workspace, and only your own files may import from ~/.capstan
 `)
+}
+
+// What the user keeps in their own folder, a key in a text file say, is not for a
+// repository to choose: neither by an import nor by a link.
+func TestMemoryOfUserIsPrivate(t *testing.T) {
+	p := newPlace(t, map[string]string{
+		"home/.capstan/openai.txt": "sk-key", "home/.capstan/CAPSTAN.md": "@habits.md @~/elsewhere.md", "home/.capstan/habits.md": "habits", "home/elsewhere.md": "x",
+		"ws/AGENTS.md": "@~/.capstan/openai.txt @up/openai.txt",
+	})
+	p.write("ws/CAPSTAN.md", "@"+filepath.ToSlash(p.path("home/.capstan/openai.txt")))
+	p.link(p.path("home/.capstan/openai.txt"), "ws/QWEN.md")
+	p.link(p.path("home/.capstan"), "ws/up")
+	got := p.memory()
+	if strings.Contains(got, "sk-key") {
+		t.Errorf("the key is in the prompt:\n%s", got)
+	}
+	if n := strings.Count(got, "only your own files may import from ~/.capstan"); n != 4 {
+		t.Errorf("%d warnings of 4:\n%s", n, got)
+	}
+	for _, want := range []string{`home/.capstan/habits.md (user) (by home/.capstan/CAPSTAN.md): "habits"`, "@~/elsewhere.md: not read: it lies outside of the workspace and of ~/.capstan"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
 }
 
 // A link leads nowhere that its target could not be named. The user's own
@@ -211,11 +236,11 @@ gcloud/agents.md (user): "mine @local.md"
 ws/style.md (by ws/docs/AGENTS.md): "style"
 ws/docs/AGENTS.md: "shared @style.md"
 ws/a/b/CAPSTAN.md: "@../../.npmrc @../up/outside.md @../../loop.md"
-! ws/QWEN.md: not read: it lies outside of the workspace and of ~/.capstan
+! ws/QWEN.md: not read: it lies outside of the workspace, and only your own files may import from ~/.capstan
 ! ws/CAPSTAN.md: not read: files of this name hold secrets, and memory is sent to the model's provider
 ! ws/a/QWEN.md: not read: there is no such file
 ! ws/a/b/CAPSTAN.md, line 1: @../../.npmrc: not read: files of this name hold secrets, and memory is sent to the model's provider
-! ws/a/b/CAPSTAN.md, line 1: @../up/outside.md: not read: it lies outside of the workspace and of ~/.capstan
+! ws/a/b/CAPSTAN.md, line 1: @../up/outside.md: not read: it lies outside of the workspace, and only your own files may import from ~/.capstan
 `, got); diff != "" || loop == "" {
 		t.Error(diff, loop)
 	}
