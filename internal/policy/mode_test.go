@@ -94,7 +94,8 @@ func TestFetchNamesTheHost(t *testing.T) {
 	}{
 		{Default, "https://User.example:8443/a?b=c", "using web_fetch on user.example needs approval in approval mode default", "WebFetch(domain:user.example)"},
 		{Plan, "http://go.dev", "using web_fetch on go.dev needs approval in approval mode plan", "WebFetch(domain:go.dev)"},
-		{Default, "https://[2001:db8::1]/", "using web_fetch on 2001:db8::1 needs approval in approval mode default", ""},
+		{Default, "https://[2001:db8::1]/", "using web_fetch on 2001:db8::1 needs approval in approval mode default", "WebFetch(domain:2001:db8::1)"},
+		{Default, "https://[::FFFF:192.0.2.1]/", "using web_fetch on 192.0.2.1 needs approval in approval mode default", "WebFetch(domain:192.0.2.1)"},
 		{Default, "not a url\x00", "using web_fetch needs approval in approval mode default", "web_fetch"},
 	} {
 		p, _, err := New(Options{Mode: tc.mode, Dir: w.ws, Home: w.home})

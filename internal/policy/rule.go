@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"capstan/internal/sched"
 	"capstan/internal/tool"
@@ -117,13 +119,56 @@ func (r *rule) parseSpec(spec string, pl *place) (err error) {
 		r.path, err = parsePathPattern(spec, pl)
 	case slices.Contains(r.tools, webTool):
 		domain, ok := strings.CutPrefix(spec, "domain:")
-		if r.domain = strings.ToLower(strings.TrimSpace(domain)); !ok || r.domain == "" || strings.ContainsAny(r.domain, "/:*") {
+		if !ok {
 			return fmt.Errorf("%s takes domain:HOST in parentheses", show(r.name))
 		}
+		r.domain, err = parseDomain(strings.TrimSpace(domain))
 	default:
 		return fmt.Errorf("%[1]s takes nothing in parentheses; write %[1]s alone, or one rule for each tool", show(r.name))
 	}
 	return err
+}
+
+// parseDomain reads the host of a rule. What no host is ever spelled like is an
+// error, for such a rule would forbid nothing.
+func parseDomain(s string) (string, error) {
+	host := oneHost(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"))
+	if isAddr(host) {
+		return host, nil
+	}
+	for i := range len(host) {
+		switch c := host[i]; {
+		case c >= utf8.RuneSelf:
+			return "", fmt.Errorf("the host %s is not ASCII: write it in its xn-- form", show(s))
+		case (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.':
+			return "", fmt.Errorf("%s is no host: want domain:HOST, as domain:example.com, which means what is below it too", show(s))
+		}
+	}
+	if host == "" || host[0] == '.' || strings.Contains(host, "..") {
+		return "", fmt.Errorf("%s is no host: want domain:HOST, as domain:example.com, which means what is below it too", show(s))
+	}
+	return host, nil
+}
+
+// oneHost gives a host one spelling: lower case, no dot at the end, an IP
+// address as it is usually written, an IPv4 address in an IPv6 one as itself.
+func oneHost(host string) string {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a.Unmap().String()
+	}
+	return host
+}
+
+func isAddr(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}
+
+// onHost says whether a rule about a domain speaks of a host. Below an address
+// there is nothing.
+func onHost(domain, host string) bool {
+	return host == domain || !isAddr(host) && strings.HasSuffix(host, "."+domain)
 }
 
 // covers says whether the rule names the tool. `mcp__server` names every tool
@@ -163,7 +208,7 @@ func (r *rule) matches(a *act, pl *place) bool {
 		name := pl.sensitive(a.path)
 		return name == "" || strings.Contains(strings.ToLower(r.Text), strings.ToLower(name))
 	case r.domain != "":
-		return named && a.host != "" && (a.host == r.domain || strings.HasSuffix(a.host, "."+r.domain))
+		return named && a.host != "" && onHost(r.domain, a.host)
 	case a.shell && r.covers(shellTool):
 		return true
 	case !named && !kin:
@@ -263,7 +308,7 @@ func hostOf(r *sched.Request) string {
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	return oneHost(u.Hostname())
 }
 
 // names returns all names that a rule could mean, sorted.
