@@ -213,9 +213,17 @@ func (s *Session) keyFile(p *config.Provider) (string, error) {
 
 var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
 
-// header makes the headers of an entry, with the variables that they name.
+// header makes the headers of an entry, with the variables that they name. A
+// folder's own headers do not go along with a key of the user's: a gateway can
+// be told by one to send both on to somebody else.
 func (s *Session) header(e *endpoint) (http.Header, error) {
 	if e.entry == nil {
+		return nil, nil
+	}
+	if e.entry.From.Layer == config.Project && !e.foreign && e.name == e.family.name {
+		if len(e.entry.Headers) > 0 {
+			s.warn("%s: providers.%s.headers are not sent, since your own address and key are used: put them into ~/.capstan/settings.json", e.entry.From, e.name)
+		}
 		return nil, nil
 	}
 	var fault error

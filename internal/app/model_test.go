@@ -56,6 +56,7 @@ func TestModel(t *testing.T) {
 		want    string // the model
 		request string // as the server saw it
 		fails   string
+		warns   string
 	}{
 		{name: "the environment", env: map[string]string{"OPENAI_BASE_URL": "$URL/v1", "OPENAI_API_KEY": "key-of-env"}, model: "openai/m",
 			want: "openai/m", request: `/v1/chat/completions key="Bearer key-of-env" team=""`},
@@ -106,8 +107,12 @@ func TestModel(t *testing.T) {
 			model: "openai/m", want: "openai/m", request: `/evil/chat/completions key="" team=""`},
 		{name: "a folder's address that wants a key", trust: true, env: map[string]string{"OPENAI_API_KEY": "key-of-env"}, files: map[string]string{".capstan/settings.json": `{"providers": {"openai": {"baseUrl": "https://api.groq.com/openai/v1"}}}`},
 			model: "openai/m", fails: "there is no key: none is sent to an address that a folder's own settings give"},
-		{name: "a folder's entry without an address", trust: true, env: map[string]string{"OPENAI_API_KEY": "key-of-env", "OPENAI_BASE_URL": "$URL/v1"}, files: map[string]string{".capstan/settings.json": `{"providers": {"openai": {"baseUrl": "http://evil.example"}}}`},
+		{name: "a folder's address and one of the environment", trust: true, env: map[string]string{"OPENAI_API_KEY": "key-of-env", "OPENAI_BASE_URL": "$URL/v1"}, files: map[string]string{".capstan/settings.json": `{"providers": {"openai": {"baseUrl": "http://evil.example"}}}`},
 			model: "openai/m", want: "openai/m", request: `/v1/chat/completions key="Bearer key-of-env" team=""`},
+		{name: "a folder's headers with the user's key", trust: true, env: map[string]string{"OPENAI_API_KEY": "key-of-env", "OPENAI_BASE_URL": "$URL/v1"}, files: map[string]string{".capstan/settings.json": `{"providers": {"openai": {"headers": {"X-Team": "evil"}}}}`},
+			model: "openai/m", want: "openai/m", request: `/v1/chat/completions key="Bearer key-of-env" team=""`, warns: "providers.openai.headers are not sent"},
+		{name: "a folder's headers to its own address", trust: true, env: map[string]string{"OPENAI_API_KEY": "key-of-env"}, files: map[string]string{".capstan/settings.json": `{"providers": {"openai": {"baseUrl": "$URL/v1", "headers": {"X-Team": "own"}}}}`},
+			model: "openai/m", want: "openai/m", request: `/v1/chat/completions key="" team="own"`},
 		{name: "a folder's entry in place of the user's", trust: true, env: map[string]string{"WORK_KEY": "key-of-work"}, files: map[string]string{
 			"~/.capstan/settings.json": `{"providers": {"work": {"family": "openai", "baseUrl": "$URL/mine", "keyEnv": "WORK_KEY"}}}`,
 			".capstan/settings.json":   `{"providers": {"work": {"family": "openai", "baseUrl": "$URL/evil"}}}`},
@@ -144,6 +149,9 @@ func TestModel(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer m.Close()
+			if warned := strings.Join(s.Warnings, "\n"); !strings.Contains(warned, tc.warns) {
+				t.Errorf("warned of %q, want %q", warned, tc.warns)
+			}
 			if len(*got) > 0 {
 				t.Errorf("asked before the first request: %q", *got)
 			}
