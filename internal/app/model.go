@@ -212,13 +212,19 @@ func (s *Session) offers(ctx context.Context, e *endpoint) ([]string, error) {
 	return c.Models(ctx)
 }
 
-// secret remembers a text that must not be shown or recorded. Very short ones
-// are no secrets, and hiding them would make texts unreadable.
+// secret remembers a text that must not be shown or recorded.
 func (s *Session) secret(text string) {
-	if len(text) >= 6 && !slices.Contains(s.secrets, text) {
+	if guarded(text) && !slices.Contains(s.secrets, text) {
 		s.secrets = append(s.secrets, text)
 		slices.SortFunc(s.secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	}
+}
+
+// guarded reports whether a text may be a secret. A short word is none: servers
+// that need no key are given "ollama" or "lm-studio" for one, and a session with
+// such a word taken out everywhere could not be gone on with.
+func guarded(text string) bool {
+	return len(text) >= 12 || len(text) >= 6 && strings.ContainsAny(text, "0123456789")
 }
 
 // collectSecrets collects the keys of the environment, also those that this run does

@@ -228,6 +228,23 @@ func TestRedact(t *testing.T) {
 	}
 }
 
+// What stands for a key where none is needed is a word like others.
+func TestRedactLeavesWords(t *testing.T) {
+	for _, word := range []string{"ollama", "lm-studio", "not-needed", "EMPTY", "x1"} {
+		noEnv(t)
+		t.Setenv("OPENAI_API_KEY", word)
+		s := open(t, Options{}, nil)
+		if got, want := s.Redact("rename "+word+"/client.go"), "rename "+word+"/client.go"; got != want {
+			t.Errorf("%s: %s", word, got)
+		}
+	}
+	for _, key := range []string{"sk-1234", "correct horse", "hunter2hunter2"} {
+		if !guarded(key) {
+			t.Errorf("%s would be shown", key)
+		}
+	}
+}
+
 func TestLocal(t *testing.T) {
 	for host, want := range map[string]bool{
 		"localhost": true, "127.0.0.1": true, "::1": true, "192.168.1.7": true, "ollama": true, "nas.local": true, "host.docker.internal": true, "LOCALHOST.": true,
