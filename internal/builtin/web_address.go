@@ -44,7 +44,22 @@ func target(raw string) (*url.URL, error) {
 	if err := plainHost(u.Hostname()); err != nil {
 		return nil, err
 	}
+	u.RawQuery = plainQuery(u.RawQuery)
 	return u, nil
+}
+
+// plainQuery escapes what net/url leaves in a query and browsers do not: it
+// would break the line of a request, and the line that names the address.
+func plainQuery(q string) string {
+	var b strings.Builder
+	for _, c := range []byte(q) {
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"<>[]`, c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
 }
 
 // plainHost takes names of ASCII letters, digits, -, _ and dots, and IP
