@@ -33,6 +33,7 @@ const (
 	maxRedirects = 5
 	fetchTime    = 30 * time.Second // for all of it, redirects included
 	maxExcerpt   = 2000             // of what a page says to an error, in bytes
+	maxQuote     = 300              // of an error that quotes a server, in bytes
 	maxType      = 127              // of a media type, in bytes (RFC 6838)
 )
 
@@ -149,7 +150,7 @@ func (t *webFetch) get(ctx context.Context, u *url.URL, exact bool) (r tool.Resu
 	defer tr.CloseIdleConnections()
 	resp, err := tr.RoundTrip(req) // not through a Client: redirects are judged here
 	if err != nil {
-		return r, nil, err
+		return r, nil, brief(err)
 	}
 	defer func() { _ = resp.Body.Close() }() // only read
 	if next := resp.Header.Get("Location"); next != "" && redirects(resp.StatusCode) {
@@ -158,6 +159,14 @@ func (t *webFetch) get(ctx context.Context, u *url.URL, exact bool) (r tool.Resu
 	}
 	r, err = t.read(ctx, u, resp, exact)
 	return r, nil, err
+}
+
+// brief shortens an error that quotes what a server sent, which may be long.
+func brief(err error) error {
+	if s := err.Error(); len(s) > maxQuote {
+		return errors.New(strings.ToValidUTF8(s[:maxQuote], "") + "…")
+	}
+	return err
 }
 
 // redirected reads where a redirect leads.

@@ -30,7 +30,7 @@ func (d *document) decode(ctx context.Context, limit int) error {
 	if len(d.data) == 0 {
 		return nil
 	}
-	if k := sniff(d.data); !k.text && !d.multibyte() {
+	if k := sniff(d.data); !k.text && !d.wide() {
 		return refuse(k.mime, int64(len(d.data)))
 	}
 	d.html = d.kind == "text/html" || d.kind == "application/xhtml+xml" || d.kind == "" && looksLikeHTML(d.data)
@@ -47,14 +47,15 @@ func (d *document) decode(ctx context.Context, limit int) error {
 	return nil
 }
 
-// multibyte says whether the header names an encoding that can look like
-// anything, UTF-16 for one.
-func (d *document) multibyte() bool {
-	if d.charset == "" {
+// wide says whether the header names UTF-16, in which text can look like
+// anything. In every other encoding text looks like text.
+func (d *document) wide() bool {
+	enc, err := htmlindex.Get(d.charset)
+	if err != nil {
 		return false
 	}
-	_, err := htmlindex.Get(d.charset)
-	return err == nil && !strings.EqualFold(strings.TrimSpace(d.charset), "utf-8") && !strings.EqualFold(strings.TrimSpace(d.charset), "utf8")
+	name, err := htmlindex.Name(enc)
+	return err == nil && strings.HasPrefix(name, "utf-16")
 }
 
 // characters decodes the bytes as browsers do: by a byte order mark, else the
