@@ -231,6 +231,22 @@ func TestPromptNamesOnlyWhatIsReached(t *testing.T) {
 	}
 }
 
+// Reading comes before writing also where only one of the two tools that write
+// is there, and no line speaks of one that is not said. S2-072
+func TestReadBeforeWrite(t *testing.T) {
+	reg := promptRegistry(t, promptTools(t)...)
+	const never = "- Never change files with sed, echo or redirects in the shell."
+	for gone, want := range map[string]string{
+		"edit":       "- Read a file that exists with read_file before you replace it with write_file: what was not read, or has changed since, is refused.\n" + never,
+		"write_file": "- Read a file with read_file before you change it with edit: what was not read, or has changed since, is refused.\n" + never,
+	} {
+		o := promptOptions(reg.View(tool.Direct, tool.Scope{Disallow: []string{gone}}))
+		if diff := cmp.Diff(want, newPromptPage(&o).file("write")); diff != "" {
+			t.Errorf("without %s: %s", gone, diff)
+		}
+	}
+}
+
 // The collapse's section lists what the model is sent, and says nothing where
 // native calls run. S2-076, S2-079
 func TestCodeOnlySection(t *testing.T) {
