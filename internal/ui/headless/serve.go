@@ -72,9 +72,10 @@ type server struct {
 
 	running bool
 	taking  bool // asked was seen
+	stopped bool // the client has interrupted the run under way
 	again   bool // the agent holds prompts for another run
 	cancel  context.CancelCauseFunc
-	waiting [][]msg.Part // come before the run has begun
+	waiting [][]msg.Part // come before the run has begun, or after it was interrupted
 	bytes   int          // that wait, here and in the agent
 }
 
@@ -102,11 +103,7 @@ func (s *server) loop(ctx context.Context, lines <-chan command) {
 		case <-stop:
 			return
 		case <-s.asked:
-			s.taking = true
-			for _, parts := range s.waiting {
-				s.queue(parts)
-			}
-			s.waiting = nil
+			s.begun()
 		case o := <-s.done:
 			s.ended(o)
 		case c, ok := <-lines:
@@ -121,11 +118,27 @@ func (s *server) loop(ctx context.Context, lines <-chan command) {
 
 func (s *server) start(ctx context.Context, parts []msg.Part) {
 	ctx, s.cancel = context.WithCancelCause(ctx)
-	s.running, s.taking, s.again, s.bytes = true, false, false, 0
+	s.running, s.taking, s.stopped, s.again, s.bytes = true, false, false, false, 0
+	for _, parts := range s.waiting {
+		s.bytes += size(parts)
+	}
 	go func() {
 		s.w.Begin()
 		s.done <- s.c.Run(ctx, parts)
 	}()
+}
+
+// begun hands over what came before the run's first request. One that was
+// interrupted gets nothing more: it would not answer it.
+func (s *server) begun() {
+	if s.stopped {
+		return
+	}
+	s.taking = true
+	for _, parts := range s.waiting {
+		s.queue(parts)
+	}
+	s.waiting = nil
 }
 
 func (s *server) ended(o *agent.Outcome) {
@@ -179,6 +192,7 @@ func (s *server) control(c *control) {
 	switch c.subtype {
 	case "interrupt":
 		if s.running {
+			s.stopped, s.taking = true, false // what comes now is for the run after it
 			s.cancel(errAsked)
 		}
 		s.w.reply(c, nil)

@@ -27,6 +27,7 @@ type talk struct {
 	end    chan agent.Reason // ends the run under way
 	queued chan string       // what was queued
 	takes  bool              // what Queue answers
+	linger chan struct{}     // when not nil, an interrupted run ends with it only
 	bad    []string
 	ended  chan []*agent.Outcome
 	shown  chan struct{} // a result was
@@ -70,6 +71,9 @@ func (k *talk) run(ctx context.Context, parts []msg.Part) *agent.Outcome {
 	case r := <-k.end:
 		return &agent.Outcome{Reason: r, Text: "answer"}
 	case <-ctx.Done():
+		if k.linger != nil {
+			<-k.linger
+		}
 		return &agent.Outcome{Reason: agent.Interrupted, Err: fmt.Errorf("interrupted: %w", context.Cause(ctx))}
 	}
 }
@@ -191,6 +195,33 @@ func TestServeInterrupt(t *testing.T) {
 	}
 	if len(k.bad) != 1 || !strings.HasPrefix(k.bad[0], "line 5 of the input: ") {
 		t.Error(k.bad)
+	}
+}
+
+// A prompt that comes while an interrupted run is still ending is not given to
+// that run, which would never answer it: it begins the next one. So is one that
+// came before the run's first request.
+func TestServeAfterInterrupt(t *testing.T) {
+	for _, asked := range []bool{true, false} {
+		k := newTalk(t, "first")
+		k.linger = make(chan struct{})
+		k.want(k.runs, "first")
+		if asked {
+			k.w.Event(agent.Asked{PromptID: "p"})
+			k.say("joins")
+			k.want(k.queued, "joins")
+		}
+		k.line(`{"type":"control_request","request_id":"1","request":{"subtype":"interrupt"}}`)
+		k.say("instead")
+		k.w.Event(agent.Asked{PromptID: "p"})
+		k.line("") // the one before has been looked at
+		close(k.linger)
+		k.want(k.runs, "instead")
+		k.in.Close()
+		k.end <- agent.Finished
+		if diff := cmp.Diff([]agent.Reason{agent.Interrupted, agent.Finished}, k.reasons()); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 
