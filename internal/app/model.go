@@ -240,6 +240,24 @@ func (s *Session) collectSecrets() {
 	}
 }
 
+// keyVariables are the variables of the environment that the settings take keys
+// from, headers included. Commands do not get them: a model that looks at its
+// environment would be shown them.
+func (s *Session) keyVariables() []string {
+	var names []string
+	for _, p := range s.set.Providers {
+		if p.KeyEnv != "" {
+			names = append(names, p.KeyEnv)
+		}
+		for _, h := range p.Headers {
+			for _, ref := range variable.FindAllStringSubmatch(h.Value, -1) {
+				names = append(names, ref[1])
+			}
+		}
+	}
+	return names
+}
+
 // Redact returns text without the keys that the session knows.
 func (s *Session) Redact(text string) string {
 	for _, secret := range s.secrets {

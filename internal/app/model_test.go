@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 
 	"capstan/internal/llm"
 	"capstan/internal/msg"
+	"capstan/internal/tool"
 )
 
 // recorder answers with an error and keeps what it was sent.
@@ -242,6 +244,21 @@ func TestRedactLeavesWords(t *testing.T) {
 		if !guarded(key) {
 			t.Errorf("%s would be shown", key)
 		}
+	}
+}
+
+// A command gets no variable that the settings take a key from.
+func TestKeysOfCommands(t *testing.T) {
+	noEnv(t)
+	t.Setenv("OPENAI_API_KEY", "secret-key-1")
+	t.Setenv("OTHER", "secret-key-2")
+	t.Setenv("TOKEN", "secret-token")
+	t.Setenv("PLAIN", "seen")
+	s := open(t, Options{ApprovalMode: "yolo"}, map[string]string{"~/.capstan/settings.json": `{"providers": {"o": {"family": "openai", "baseUrl": "http://127.0.0.1:1", "keyEnv": "OTHER", "headers": {"X": "Token ${TOKEN}"}}}}`})
+	args := `{"command": "echo \"$OPENAI_API_KEY,$OTHER,$TOKEN,$PLAIN\""}`
+	got := s.rt.Run(t.Context(), s.View, []tool.Call{{Name: "run_shell_command", Args: json.RawMessage(args)}})[0].Text()
+	if !strings.HasPrefix(got, ",,,seen\n") {
+		t.Error(got)
 	}
 }
 

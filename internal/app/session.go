@@ -100,7 +100,7 @@ func Open(o Options) (*Session, error) {
 	s.collectSecrets()
 	s.runner = quickjs.New(quickjs.Options{Require: set.SandboxRequire})
 	s.requireLayers = set.SandboxRequire
-	s.shell = shell.New(shell.Options{})
+	s.shell = shell.New(shell.Options{Secrets: append(shell.DefaultSecrets(), s.keyVariables()...)})
 	s.jobs = shell.NewJobs(s.shell)
 	roots, err := s.roots(project)
 	if err != nil {
