@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,7 +121,7 @@ func (f *agentFlags) run(outer context.Context) error {
 	quietSignals()
 	stdout := newPatient(outer, os.Stdout)
 	defer stdout.close()
-	out := headless.New(headless.Options{Out: stdout, Format: format, Partial: f.partial, Failed: func(error) { end(headless.ErrClosed) }})
+	out := headless.New(headless.Options{Out: stdout, Format: format, Partial: f.partial, Failed: func(err error) { end(outputError(err)) }})
 	opt, ao, err := f.options(format)
 	if err == nil {
 		err = f.converse(ctx, opt, ao, out)
@@ -218,15 +219,34 @@ func (f *agentFlags) converse(ctx context.Context, opt app.Options, ao app.Agent
 	}
 	out.Describe(headless.Session{ID: c.ID, Dir: opt.Dir, Model: c.Model.String(), Mode: s.Mode(), ApprovalMode: s.ApprovalMode(), Version: ao.Version, Tools: func() []string { return names(s.View()) }})
 	outcomes, bad := f.serve(ctx, c, out, first)
+	cause := context.Cause(ctx) // what comes later does not undo what has finished
+	if err := out.Err(); err != nil {
+		cause = outputError(err)
+	}
 	for _, job := range s.EndJobs() {
 		fmt.Fprintf(stderr, "capstan: Ended with the run: %s\n", job)
 	}
 	code := conclude(s, c, outcomes)
-	if err := c.Close(); err != nil {
-		return failed(fmt.Errorf("recording the end of the session: %w", err))
+	if err := c.Close(); err != nil { // no error of converse: the run has been shown as JSON, and is one object
+		fmt.Fprintf(stderr, "capstan: %s\n", s.Redact(fmt.Sprintf("recording the end of the session: %v", err)))
+		return &exitError{code: exitFailed}
 	}
+	return f.ending(code, cause, bad, outcomes)
+}
+
+// ending is how the command ends after its runs, of which the last one gives
+// code. cause is why their context or their
+// output ended, if one did.
+func (f *agentFlags) ending(code int, cause error, bad int, outcomes []*agent.Outcome) error {
 	switch {
-	case ctx.Err() != nil && code == exitOK, errors.Is(context.Cause(ctx), headless.ErrClosed):
+	case errors.Is(cause, headless.ErrClosed):
+		code = exitInterrupted
+	case errors.Is(cause, errOutput):
+		if !slices.ContainsFunc(outcomes, func(o *agent.Outcome) bool { return errors.Is(o.Err, errOutput) }) {
+			return failed(cause) // nothing was said of it yet
+		}
+		code = exitFailed
+	case cause != nil && code == exitOK && f.inputFormat != "text": // it waited for a prompt
 		code = exitInterrupted
 	case code == exitOK && bad > 0:
 		code = exitFailed
@@ -237,6 +257,19 @@ func (f *agentFlags) converse(ctx context.Context, opt app.Options, ao app.Agent
 		return &exitError{code: code}
 	}
 	return nil
+}
+
+// errOutput is the error of output that cannot be written although somebody
+// wants it.
+var errOutput = errors.New("writing the output")
+
+// outputError says why a run ends whose output failed: whoever left is no error
+// of ours, a full disk is.
+func outputError(err error) error {
+	if errors.Is(err, errGone) || nobodyReads(err) {
+		return headless.ErrClosed
+	}
+	return fmt.Errorf("%w: %w", errOutput, err)
 }
 
 func names(v *tool.View) []string {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -24,6 +25,79 @@ func TestFullDisk(t *testing.T) {
 	out, errs, code := runCapstan(t, cmd)
 	if code != 1 || out != "" || !strings.Contains(errs, "recording the session failed") || !strings.Contains(errs, "free space on the disk") {
 		t.Errorf("exit code %d, stdout %q, stderr %s", code, out, errs)
+	}
+}
+
+// As JSON such an end is one object, although the end of the record fails too.
+func TestNoRecordAsJSON(t *testing.T) {
+	url := answer(t, says("done"))
+	dir := t.TempDir()
+	for _, format := range []string{"json", "stream-json"} {
+		cmd := exec.Command(binary, "-p", "hi", "--model", "openai/m", "--output-format", format)
+		cmd.Dir, cmd.Env = dir, environment(dir, "OPENAI_BASE_URL="+url, "XDG_DATA_HOME=/proc/none")
+		out, errs, code := runCapstan(t, cmd)
+		if n := strings.Count(out, `"type":"result"`); code != 1 || n != 1 || !strings.Contains(out, "recording the session failed") || !strings.Contains(errs, "recording the end of the session") {
+			t.Errorf("%s: exit code %d, %d results, stdout %s, stderr %s", format, code, n, out, errs)
+		}
+	}
+}
+
+// Output that cannot be written is an error with its reason, and not the end
+// of a reader who has seen enough.
+func TestFullOutput(t *testing.T) {
+	url := answer(t, says("done"))
+	dir := t.TempDir()
+	for _, format := range []string{"text", "json", "stream-json"} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Skip(err)
+		}
+		defer full.Close()
+		cmd := exec.Command(binary, "-p", "hi", "--model", "openai/m", "--output-format", format)
+		cmd.Dir, cmd.Env, cmd.Stdout = dir, environment(dir, "OPENAI_BASE_URL="+url), full
+		_, errs, code := runCapstan(t, cmd)
+		if code != 1 || strings.Count(errs, "writing the output: ") != 1 || !strings.Contains(errs, "no space left on device") {
+			t.Errorf("%s: exit code %d, stderr %s", format, code, errs)
+		}
+	}
+}
+
+// A signal that comes after the answer does not undo it.
+func TestSignalAfterAnswer(t *testing.T) {
+	var asked atomic.Int64
+	url := answer(t, func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) > 1 {
+			says("done")(w, r)
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		args := `{"command": "trap '' TERM; while :; do sleep 0.2; done", "is_background": true}` // it takes a while to end
+		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"type\":\"function\",\"function\":{\"name\":\"run_shell_command\",\"arguments\":%q}}]},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n", args)
+	})
+	dir := t.TempDir()
+	reads, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reads.Close()
+	cmd := exec.Command(binary, "-p", "hi", "--model", "openai/m", "--approval-mode", "yolo")
+	cmd.Dir, cmd.Env, cmd.Stdout = dir, environment(dir, "OPENAI_BASE_URL="+url), out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out.Close()
+	timer := time.AfterFunc(60*time.Second, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	if _, err := io.ReadFull(reads, make([]byte, len("done\n"))); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
 	}
 }
 
