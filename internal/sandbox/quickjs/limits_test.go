@@ -150,6 +150,31 @@ func TestBudgetPauses(t *testing.T) {
 	}
 }
 
+// slowHost takes its time with each batch, as one does whose events go to a pipe
+// that is not read.
+type slowHost struct {
+	*host
+	pause time.Duration
+}
+
+func (h slowHost) Call(ctx context.Context, batch []sandbox.Call, reply func(int, sandbox.Reply)) {
+	time.Sleep(h.pause)
+	h.host.Call(ctx, batch, reply)
+}
+
+// A Host that is slow to take a call does not make the child a silent one.
+func TestSlowHost(t *testing.T) {
+	r := newRunner(t, Options{})
+	h := newHost()
+	budget := 100 * time.Millisecond
+	_, err := r.Run(t.Context(), sandbox.Program{Source: `text((await tools.echo("a")).output); text((await tools.echo("b")).output)`, Names: []string{"echo"}, Limits: sandbox.Limits{CPU: budget, Watchdog: time.Millisecond}},
+		slowHost{h, 8 * budget}) // longer than the watchdog allows
+	h.replies.Wait()
+	if err != nil || len(h.out) != 2 {
+		t.Fatalf("Run: %v, printed %q", err, h.out)
+	}
+}
+
 // The parent's watchdog ends a child that is stopped. S0-134 S0-136 BUG-CM-03
 func TestStoppedChild(t *testing.T) {
 	r := newRunner(t, Options{})

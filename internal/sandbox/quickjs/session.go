@@ -111,6 +111,7 @@ func (s *session) serve() (frame.Report, error) {
 		if err != nil {
 			return frame.Report{}, err
 		}
+		s.handling()
 		if !s.started && f.Type != frame.Started {
 			return frame.Report{}, frame.Error("the child did not say first that it has started")
 		}
@@ -303,6 +304,14 @@ func (s *session) unawaited(r frame.Report) {
 
 // patience is how long the child may be silent while it is owed nothing.
 func (s *session) patience() time.Duration { return 4*s.limits.CPU + s.limits.Watchdog }
+
+// handling pauses the watchdog while the Host takes a frame: a Host that is slow,
+// because nobody reads what it shows, is not a child that is silent.
+func (s *session) handling() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watch(false)
+}
 
 // heard restarts the watchdog, or pauses it while the child waits for a call.
 func (s *session) heard() {
