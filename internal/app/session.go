@@ -236,8 +236,9 @@ func (s *Session) loop(todo builtin.TodoOptions) []tool.Tool {
 	return builtin.Loop(builtin.LoopOptions{Todo: todo, Web: builtin.WebOptions{AllowPrivate: s.set.WebAllowPrivate}, Structured: s.structured})
 }
 
-// checkExcluded refuses a name that takes nothing away: whoever misspells one
-// believes that the tool is gone.
+// checkExcluded refuses a name that takes nothing away, since whoever misspells
+// one believes that the tool is gone, and one that takes away what the run
+// cannot do without.
 func (s *Session) checkExcluded() error {
 	all := s.Registry.View(s.mode, tool.Scope{})
 	for _, name := range s.opt.Exclude {
@@ -250,6 +251,18 @@ func (s *Session) checkExcluded() error {
 		}
 		if !found {
 			return &UsageError{fmt.Errorf("--exclude-tools: there is no tool %q; 'capstan tools list' names them", name)}
+		}
+	}
+	needs := map[string]string{}
+	if s.mode == tool.Code {
+		needs[tool.ExecName] = "in code mode it is the only way to the other tools: use --mode direct or both"
+	}
+	if s.structured != nil {
+		needs[s.structured.Spec().Name] = "with --json-schema the run ends with a call of it"
+	}
+	for name, why := range needs {
+		if direct, _ := s.View().Reach(name); !direct {
+			return &UsageError{fmt.Errorf("--exclude-tools takes %s away: %s", name, why)}
 		}
 	}
 	return nil
