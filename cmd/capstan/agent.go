@@ -37,6 +37,7 @@ type agentFlags struct {
 	system, appendSystem  string
 	schema                string
 	promptSet, sysSet, ap bool // whether the flag was there
+	resumeSet             bool
 }
 
 func newAgent() *cobra.Command {
@@ -66,6 +67,7 @@ tokens or time, 130 interrupted.`,
 		Args:          f.arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.promptSet, f.sysSet, f.ap = cmd.Flags().Changed("prompt"), cmd.Flags().Changed("system-prompt"), cmd.Flags().Changed("append-system-prompt")
+			f.resumeSet = cmd.Flags().Changed("resume")
 			return f.run(cmd.Context())
 		},
 	}
@@ -139,6 +141,9 @@ func (f *agentFlags) options(format headless.Format) (opt app.Options, ao app.Ag
 	}
 	if f.partial && format != headless.Stream {
 		return opt, ao, usage("--include-partial-messages needs --output-format stream-json")
+	}
+	if f.resumeSet && f.resume == "" { // of a script whose variable is empty, say
+		return opt, ao, usage("--resume: the id is empty; 'capstan sessions list' shows them, --continue takes the newest")
 	}
 	for name, n := range map[string]int{"--max-turns": f.turns, "--max-tool-calls": f.calls, "--max-session-tokens": f.tokens} {
 		if n < 0 {
