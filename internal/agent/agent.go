@@ -60,7 +60,7 @@ type Options struct {
 type Limits struct {
 	Turns  int           // answers of the model, over one Run
 	Calls  int           // calls, exec and those that it makes each one (ruling 12); the next one is not run
-	Tokens int           // input and output together, cached input too
+	Tokens int           // input and output together, cached input too; estimated when the provider does not report them
 	Wall   time.Duration // of one Run, waiting for people included
 }
 

@@ -133,6 +133,8 @@ type run struct {
 	book   ledger
 	loops  detector
 	nudges nudges
+
+	guessed int // tokens of requests whose provider reports none
 }
 
 func newRun(a *Agent) *run {
@@ -181,14 +183,14 @@ func (r *run) stop() (Reason, error) {
 	if r.ctx.Err() != nil {
 		return r.ended()
 	}
-	l, u := r.a.opt.Limits, r.out.Usage
+	l := r.a.opt.Limits
 	switch {
 	case l.Calls > 0 && r.book.calls() > l.Calls:
 		return MaxCalls, fmt.Errorf("the run made more than %d calls, its limit; raise it, or go on with the session", l.Calls)
 	case l.Turns > 0 && r.out.Turns >= l.Turns:
 		return MaxTurns, fmt.Errorf("the model was not done after %d turns, the limit of the run; raise it, or go on with the session", l.Turns)
-	case l.Tokens > 0 && u.Input+u.Output >= l.Tokens:
-		return MaxTokens, fmt.Errorf("the run used %d tokens, its limit is %d; raise it, or go on with the session", u.Input+u.Output, l.Tokens)
+	case l.Tokens > 0 && r.tokens() >= l.Tokens:
+		return MaxTokens, fmt.Errorf("the run used %d tokens, its limit is %d; raise it, or go on with the session", r.tokens(), l.Tokens)
 	}
 	return "", nil
 }

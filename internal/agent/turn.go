@@ -63,6 +63,7 @@ func (r *run) ask() *answer {
 	r.out.Waiting += time.Since(began)
 	r.out.Usage.Add(turn.Usage)
 	ans.message, ans.finish = turn.Message(), turn.Finish
+	r.count(q, &ans.message, turn.Usage)
 	r.out.Text = ans.message.Text()
 	if len(ans.message.Parts) > 0 {
 		r.fail(r.a.message(ans.message))
