@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"capstan/internal/agent"
@@ -99,13 +100,30 @@ func (s *Session) resume(ctx context.Context, sessions *session.Store, prefix, m
 		return nil, fmt.Errorf("resuming the session %s: %w", prefix, err)
 	}
 	if model == "" {
-		model = state.Header.Model
+		model, err = s.recorded(state.Header.Model)
 	}
-	if c.Model, err = s.Model(ctx, model); err != nil {
+	if err == nil {
+		c.Model, err = s.Model(ctx, model)
+	}
+	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
 	c.log, c.Notes = log, state.Notes
 	return state, nil
+}
+
+// recorded returns the model that a session began with, if its provider is still
+// there. Without that, the name could fit another endpoint, and a conversation
+// that was held at one would be sent to the other.
+func (s *Session) recorded(model string) (string, error) {
+	name, _, ok := strings.Cut(model, "/")
+	if !ok {
+		return model, nil
+	}
+	if e, err := s.endpoint(name); err != nil || e != nil {
+		return model, err
+	}
+	return "", &UsageError{fmt.Errorf("the session was held with %s, and there is no provider %q now: choose a model with --model", model, name)}
 }
 
 // todos is the key under which a session's record keeps the task list.

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -259,6 +260,45 @@ func TestKeysOfCommands(t *testing.T) {
 	got := s.rt.Run(t.Context(), s.View, []tool.Call{{Name: "run_shell_command", Args: json.RawMessage(args)}})[0].Text()
 	if !strings.HasPrefix(got, ",,,seen\n") {
 		t.Error(got)
+	}
+}
+
+// A conversation is not sent elsewhere because its provider is gone.
+func TestResumeElsewhere(t *testing.T) {
+	noEnv(t)
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+	s := open(t, Options{}, map[string]string{"~/.capstan/settings.json": `{"providers": {"work": {"family": "openai", "baseUrl": "http://127.0.0.1:2/v1"}}}`})
+	c, err := s.Agent(t.Context(), AgentOptions{Model: "work/m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.log.Message(msg.Message{Role: msg.User, Parts: []msg.Part{msg.TextPart("a secret")}}), c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	later := func(o AgentOptions) (*Conversation, error) {
+		t.Helper()
+		s, err := Open(s.opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		return s.Agent(t.Context(), o)
+	}
+	if c, err = later(AgentOptions{Continue: true}); err != nil || c.Model.String() != "work/m" {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.Close(), os.Remove(filepath.Join(s.home, ".capstan", "settings.json"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := later(AgentOptions{Continue: true}); err == nil || !strings.Contains(err.Error(), `there is no provider "work" now: choose a model with --model`) {
+		t.Errorf("%v", err)
+	}
+	if c, err = later(AgentOptions{Continue: true, Model: "openai/m"}); err != nil || c.Model.String() != "openai/m" {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
