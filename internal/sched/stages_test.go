@@ -490,3 +490,16 @@ func TestFault(t *testing.T) {
 		})
 	}
 }
+
+// Recording that a call starts takes a while. One that was cancelled meanwhile
+// does not run.
+func TestCancelledWhileRecorded(t *testing.T) {
+	r := newRig(t, tool.Direct)
+	r.add(r.tool("work", tool.Ordinary))
+	ctx, cancel := context.WithCancel(t.Context())
+	r.begin = func() error { cancel(); return nil }
+	got := r.run(ctx, tool.Call{Name: "work", Args: json.RawMessage(`{"n":1}`)})[0]
+	if got.Code != tool.CodeAbortedBefore || slices.Contains(r.stages("work"), "body") {
+		t.Errorf("%s: %s, seen by %v", got.Code, got.Text(), r.stages("work"))
+	}
+}
