@@ -1,0 +1,226 @@
+package search
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds on one query.
+const (
+	maxQuery  = 4 << 10 // bytes read
+	maxTerms  = 256     // different terms, with all that is added to them
+	maxQuotes = 200     // bytes between two quotes
+	maxNear   = 4       // unknown words that spellings are looked for
+)
+
+// Select parses the form `select:A,B`, which asks for tools by name instead of
+// searching. It returns the names as written, without quotes and repetitions,
+// and whether the query has that form; looking them up is the caller's, who
+// knows the names in scope.
+func Select(query string) (names []string, ok bool) {
+	const prefix = "select:"
+	query = strings.TrimSpace(query)
+	if len(query) < len(prefix) || !strings.EqualFold(query[:len(prefix)], prefix) {
+		return nil, false
+	}
+	for name := range strings.SplitSeq(query[len(prefix):], ",") {
+		name = strings.TrimSpace(strings.Trim(strings.TrimSpace(name), "\"'`"))
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		if len(names) == maxTerms {
+			break
+		}
+	}
+	return names, true
+}
+
+// query is what a text asks for.
+type query struct {
+	terms    []term
+	required []string // every hit has all of these
+	key      string   // the whole query as a name
+	named    []string // words that look like names, as names
+	words    int      // words between blanks
+}
+
+// term is one thing to look up.
+type term struct {
+	text   string
+	kind   kind
+	weight float32
+	// of is the word it was made from, by number; it is its own for words of the
+	// query, which alone say how much of the query a tool covers.
+	of int
+}
+
+// parse reads a query.
+func parse(text string, w *weights) query {
+	text = strings.TrimSpace(clip(text, maxQuery))
+	p := parser{w: w, seen: map[string]int{}}
+	p.q.key = squash(text)
+	p.q.words = len(strings.Fields(text))
+	for len(text) > 0 {
+		before, inside, after := quotation(text)
+		p.span(before, false)
+		p.span(inside, true)
+		text = after
+	}
+	p.weigh()
+	return p.q
+}
+
+// parser collects terms.
+type parser struct {
+	w    *weights
+	q    query
+	scan scanner
+	seen map[string]int // term → place in list
+	list []mention
+	next []string // joined neighbours
+}
+
+// mention is a term and how often the query has it.
+type mention struct {
+	text          string
+	kind          kind
+	plain, quoted int
+}
+
+// span reads text that is in quotes or is not.
+func (p *parser) span(text string, quoted bool) {
+	before := "" // the last word, if nothing was left out since
+	for f := range strings.FieldsSeq(text) {
+		must := false
+		if rest, ok := strings.CutPrefix(f, "+"); ok && startsWord(rest) {
+			f, must = rest, true
+		}
+		p.scan.out = p.scan.out[:0]
+		p.scan.scan(f)
+		if name := squash(f); len(name) > 5 && (strings.ContainsAny(f, "_-.:/") || len(p.scan.out) > 1) && len(p.q.named) < maxTerms {
+			p.q.named = append(p.q.named, name)
+		}
+		for _, t := range p.scan.out {
+			p.mention(t, quoted)
+			if must && t.kind != whole && !(t.kind == single && len(p.scan.out) > 1) {
+				p.q.required = append(p.q.required, t.term)
+			}
+			if t.kind != word || words().stop[t.term] {
+				before = ""
+				continue
+			}
+			if before != "" {
+				p.next = append(p.next, before+t.term)
+			}
+			before = t.term
+		}
+	}
+}
+
+func (p *parser) mention(t token, quoted bool) {
+	at, ok := p.seen[t.term]
+	if !ok {
+		if len(p.list) == maxTerms {
+			return
+		}
+		at = len(p.list)
+		p.seen[t.term] = at
+		p.list = append(p.list, mention{text: t.term, kind: t.kind})
+	}
+	if quoted {
+		p.list[at].quoted++
+	} else {
+		p.list[at].plain++
+	}
+}
+
+// weigh turns mentions into terms: those of the query, then what is added.
+func (p *parser) weigh() {
+	stop := words().stop
+	if !slices.ContainsFunc(p.list, func(m mention) bool { return !stop[m.text] }) {
+		stop = nil // nothing but stop words: they are what is asked for
+	}
+	quotedOnly := !slices.ContainsFunc(p.list, func(m mention) bool { return m.plain > 0 && !stop[m.text] })
+	for _, m := range p.list {
+		if stop[m.text] && !slices.Contains(p.q.required, m.text) {
+			continue
+		}
+		n, in := float32(m.plain+m.quoted), float32(1)
+		if m.plain == 0 && !quotedOnly {
+			in = p.w.quoted
+		}
+		if m.kind == single {
+			in *= p.w.single
+		}
+		p.q.terms = append(p.q.terms, term{text: m.text, kind: m.kind, weight: in * (1 + p.w.repeats) * n / (n + p.w.repeats), of: len(p.q.terms)})
+	}
+	for of, t := range p.q.terms {
+		if t.kind == word && t.weight > p.w.quoted {
+			for _, s := range words().group[t.text] {
+				p.add(term{text: s, weight: t.weight * p.w.synonym, of: of})
+			}
+		}
+	}
+	for _, text := range p.next {
+		p.add(term{text: text, kind: whole, weight: p.w.joined, of: -1})
+	}
+}
+
+// add appends a term that the query does not have itself.
+func (p *parser) add(t term) {
+	if _, own := p.seen[t.text]; own || len(p.q.terms) >= maxTerms {
+		return
+	}
+	p.seen[t.text] = 0
+	p.q.terms = append(p.q.terms, t)
+}
+
+func startsWord(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return classify(r) != classNone
+}
+
+// quotation finds the first text in quotes. An apostrophe inside a word is none.
+func quotation(text string) (before, inside, after string) {
+	last := ' '
+	for i, r := range text {
+		end := closing(r)
+		free := !unicode.IsLetter(last) && !unicode.IsDigit(last) || r >= utf8.RuneSelf
+		last = r
+		if end == 0 || !free {
+			continue
+		}
+		from := i + utf8.RuneLen(r)
+		for j, c := range clip(text[from:], maxQuotes) {
+			to := from + j
+			rest := text[to+utf8.RuneLen(c):]
+			if c == end && (!startsWord(rest) || r >= utf8.RuneSelf) {
+				return text[:i], text[from:to], rest
+			}
+		}
+	}
+	return text, "", ""
+}
+
+// closing is the quote that ends what r begins, or 0.
+func closing(r rune) rune {
+	switch r {
+	case '"', '\'', '`':
+		return r
+	case '“':
+		return '”'
+	case '‘':
+		return '’'
+	case '«':
+		return '»'
+	case '「':
+		return '」'
+	case '『':
+		return '』'
+	case '《':
+		return '》'
+	}
+	return 0
+}

@@ -1,0 +1,337 @@
+package search
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// maxHits bounds what one search returns.
+const maxHits = 200
+
+// Hit is a document found.
+type Hit struct {
+	Name string
+	// Exact says that the query is this tool's name, registered or short, but
+	// for case and separators.
+	Exact bool
+	// Score orders hits of one search; it has no unit and no upper bound. Hits
+	// found by name may stand before others of a higher score.
+	Score float64
+}
+
+// Search returns at most limit hits (at most 200), the best first. keep says
+// which names may be shown; nil keeps all.
+//
+// A name that equals the query but for case and separators is always first, the
+// registered name before the short one, then come names that begin with it if
+// it is no word of its own. A word written as +word has to be in every hit, in
+// any field. Words that no document has are taken for misspelled or cut ones.
+// Equal scores are in order of names.
+func (x *Index) Search(text string, limit int, keep func(name string) bool) []Hit {
+	st := x.state.Load()
+	limit = min(limit, maxHits)
+	if st == nil || limit <= 0 {
+		return nil
+	}
+	w := x.tuning()
+	r := ranker{st: st, w: w, q: parse(text, w), scratch: borrow(st.docs)}
+	defer pool.Put(r.scratch)
+	r.resolve()
+	for _, t := range r.q.terms {
+		r.score(t)
+	}
+	r.boost()
+	r.require()
+	if r.pairs && w.feedback > 0 {
+		for _, t := range r.feedback(keep) {
+			r.score(t)
+		}
+	}
+	return r.best(limit, keep)
+}
+
+// ranker is one search. Documents are numbered across segments.
+type ranker struct {
+	st *state
+	w  *weights
+	q  query
+	*scratch
+	pairs bool    // the query has terms of a script without spaces
+	whole float32 // what a document with all words of the query has in matched
+}
+
+// scratch is the memory of one search, by document.
+type scratch struct {
+	scores, matched []float32
+	inName          []uint16 // words of the query in the name
+	tier            []uint8
+}
+
+// Tiers: a better one comes first whatever the score.
+const (
+	tierNone   = iota // not to be shown
+	tierScore         // by words
+	tierPrefix        // the name begins with the query
+	tierOwn           // the query is the short name
+	tierFull          // the query is the registered name
+)
+
+var pool = sync.Pool{New: func() any { return new(scratch) }}
+
+func borrow(docs int) *scratch {
+	s := pool.Get().(*scratch)
+	if cap(s.scores) < docs {
+		*s = scratch{make([]float32, docs), make([]float32, docs), make([]uint16, docs), make([]uint8, docs)}
+	}
+	s.scores, s.matched, s.inName, s.tier = s.scores[:docs], s.matched[:docs], s.inName[:docs], s.tier[:docs]
+	clear(s.scores)
+	clear(s.matched)
+	clear(s.inName)
+	for i := range s.tier {
+		s.tier[i] = tierScore
+	}
+	return s
+}
+
+// df is the number of documents with a term.
+func (st *state) df(term string) int {
+	n := 0
+	for _, s := range st.segments {
+		if t, ok := s.terms[term]; ok {
+			n += len(s.lists[t])
+		}
+	}
+	return n
+}
+
+func (st *state) idf(df int) float32 {
+	n := float64(df)
+	return float32(math.Log1p((float64(st.docs) - n + 0.5) / (n + 0.5)))
+}
+
+// resolve adds what unknown words may have meant, and finds out what the query
+// is worth.
+func (r *ranker) resolve() {
+	tried := 0
+	for i := range r.q.terms {
+		t := &r.q.terms[i]
+		if t.kind == pair || t.kind == single {
+			r.pairs = r.pairs || t.kind == pair
+		}
+		if t.of != i {
+			continue
+		}
+		df := r.st.df(t.text)
+		if df == 0 && t.kind == word && tried < maxNear && len(r.q.terms) < maxTerms {
+			tried++
+			for _, n := range r.st.near(t.text) {
+				r.q.terms = append(r.q.terms, term{text: n, weight: t.weight * r.w.near, of: -1})
+			}
+			t = &r.q.terms[i]
+		}
+		if df > 0 && t.kind != single {
+			r.whole += t.weight * r.st.idf(df)
+		}
+	}
+}
+
+// score adds what one term is worth to the documents that have it.
+func (r *ranker) score(t term) {
+	df := r.st.df(t.text)
+	if df == 0 {
+		return
+	}
+	idf := r.st.idf(df)
+	own := t.of >= 0 && t.of < len(r.q.terms) && r.q.terms[t.of].text == t.text
+	if !own && t.of >= 0 { // a rare synonym is worth no more than the word itself
+		if of := r.st.df(r.q.terms[t.of].text); of > 0 {
+			idf = min(idf, r.st.idf(of))
+		}
+	}
+	gain, base := t.weight*idf*(r.w.k1+1), int32(0)
+	for _, s := range r.st.segments {
+		if n, ok := s.terms[t.text]; ok {
+			for _, p := range s.lists[n] {
+				doc := base + p.doc()
+				r.scores[doc] += gain * p.tf / (p.tf + r.w.k1)
+				if own && t.kind != single {
+					r.matched[doc] += t.weight * idf
+					if p.inName() {
+						r.inName[doc]++
+					}
+				}
+			}
+		}
+		base += int32(len(s.docs))
+	}
+}
+
+// boost adds what names tell: exact ones, prefixes, names among other words, and
+// how much of name and query are covered.
+func (r *ranker) boost() {
+	prefix := r.q.key != "" && len(r.q.key) >= 3 && r.q.words <= 3
+	hard := prefix && !r.known()
+	base := 0
+	for _, s := range r.st.segments {
+		for i := range s.docs {
+			doc, d := base+i, &s.docs[i]
+			if r.scores[doc] > 0 {
+				if d.words > 0 {
+					r.scores[doc] *= 1 + r.w.cover*float32(r.inName[doc])/d.words
+				}
+				if r.whole > 0 {
+					r.scores[doc] *= 1 + r.w.match*r.matched[doc]/r.whole
+				}
+			}
+			if hard && (strings.HasPrefix(d.own, r.q.key) || strings.HasPrefix(d.full, r.q.key)) {
+				r.tier[doc] = tierPrefix
+			} else if prefix && strings.HasPrefix(d.own, r.q.key) {
+				r.scores[doc] *= 1.5
+			}
+		}
+		for _, name := range r.q.named {
+			for _, doc := range s.names[name] {
+				r.scores[base+int(doc)] += namedBonus
+			}
+		}
+		for _, doc := range r.called(s) {
+			r.tier[base+int(doc)] = tierOwn
+			if s.docs[doc].full == r.q.key {
+				r.tier[base+int(doc)] = tierFull
+			}
+		}
+		base += len(s.docs)
+	}
+}
+
+// called are the documents of a segment whose name the query is.
+func (r *ranker) called(s *segment) []int32 {
+	if r.q.key == "" { // a name of signs alone
+		return nil
+	}
+	return s.names[r.q.key]
+}
+
+// namedBonus is more than words usually bring: a tool's name among other words
+// is meant.
+const namedBonus = 30
+
+// known says that every word of the query is one of the index.
+func (r *ranker) known() bool {
+	for i, t := range r.q.terms {
+		if t.of == i && r.st.df(t.text) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// require drops the documents without a required word.
+func (r *ranker) require() {
+	for _, must := range r.q.required {
+		base := 0
+		for _, s := range r.st.segments {
+			var list []posting
+			if n, ok := s.terms[must]; ok {
+				list = s.lists[n]
+			}
+			for i := range s.docs {
+				if len(list) > 0 && int(list[0].doc()) == i {
+					list = list[1:]
+				} else {
+					r.tier[base+i] = tierNone
+				}
+			}
+			base += len(s.docs)
+		}
+	}
+}
+
+// feedback returns the terms that the best hits have in common beside the
+// query's.
+func (r *ranker) feedback(keep func(string) bool) []term {
+	has := map[string]bool{}
+	for _, t := range r.q.terms {
+		has[t.text] = true
+	}
+	sum := map[string]float32{}
+	top := r.top(r.w.tops, keep)
+	for _, c := range top {
+		for _, p := range c.seg.pairs[c.local] {
+			if !has[p.term] {
+				sum[p.term] += c.score / top[0].score * p.tf / (p.tf + r.w.k1)
+			}
+		}
+	}
+	found := make([]term, 0, len(sum))
+	for text, v := range sum {
+		found = append(found, term{text: text, kind: pair, weight: v * r.st.idf(r.st.df(text)), of: -1})
+	}
+	slices.SortFunc(found, func(a, b term) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.text, b.text))
+	})
+	found = found[:min(len(found), r.w.given)]
+	for i := len(found) - 1; i >= 0; i-- {
+		found[i].weight *= r.w.feedback / found[0].weight
+	}
+	return found
+}
+
+// candidate is a document in the running.
+type candidate struct {
+	seg   *segment
+	local int32
+	tier  uint8
+	score float32
+}
+
+func (c candidate) name() string { return c.seg.docs[c.local].name }
+
+func (a candidate) compare(b candidate) int {
+	return cmp.Or(cmp.Compare(b.tier, a.tier), cmp.Compare(b.score, a.score), cmp.Compare(a.name(), b.name()))
+}
+
+// top is the best n documents, in order, each name once.
+func (r *ranker) top(n int, keep func(string) bool) []candidate {
+	out := make([]candidate, 0, n+1)
+	base := 0
+	for _, s := range r.st.segments {
+		for i := range s.docs {
+			c := candidate{s, int32(i), r.tier[base+i], r.scores[base+i]}
+			if c.tier == tierNone || c.tier == tierScore && c.score <= 0 {
+				continue
+			}
+			if len(out) == n && c.compare(out[n-1]) >= 0 || keep != nil && !keep(c.name()) {
+				continue
+			}
+			out = insert(out, c, n)
+		}
+		base += len(s.docs)
+	}
+	return out
+}
+
+// insert puts c into its place among the best n, instead of a worse one of the
+// same name.
+func insert(out []candidate, c candidate, n int) []candidate {
+	if same := slices.IndexFunc(out, func(o candidate) bool { return o.name() == c.name() }); same >= 0 {
+		if out[same].compare(c) <= 0 {
+			return out
+		}
+		out = slices.Delete(out, same, same+1)
+	}
+	at, _ := slices.BinarySearchFunc(out, c, candidate.compare)
+	out = slices.Insert(out, at, c)
+	return out[:min(len(out), n)]
+}
+
+func (r *ranker) best(limit int, keep func(string) bool) []Hit {
+	var hits []Hit
+	for _, c := range r.top(limit, keep) {
+		hits = append(hits, Hit{Name: c.name(), Exact: c.tier >= tierOwn, Score: float64(c.score)})
+	}
+	return hits
+}

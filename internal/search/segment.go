@@ -1,0 +1,203 @@
+package search
+
+import (
+	"slices"
+	"strings"
+)
+
+// Bounds on one document.
+const (
+	maxName   = 256  // bytes of a name, title or server
+	maxTokens = 4000 // terms of one field
+)
+
+// segment holds the documents of one source. It never changes.
+type segment struct {
+	source string
+	docs   []entry
+	terms  map[string]int32   // term → number
+	lists  [][]posting        // by term number: the documents with it, in order
+	names  map[string][]int32 // squashed names, registered and short → documents
+	words  []string           // the terms of scripts with spaces, sorted
+	pairs  map[int32][]impact // by document: its terms of scripts without spaces
+}
+
+// entry is what a hit needs of a document.
+type entry struct {
+	name      string
+	full, own string  // squashed registered name and the server's own name
+	words     float32 // terms of the name
+}
+
+// posting says that a document has a term, and whether its name has. tf is what
+// its occurrences count, over all fields, before saturation.
+type posting struct {
+	docName uint32
+	tf      float32
+}
+
+func (p posting) doc() int32   { return int32(p.docName >> 1) }
+func (p posting) inName() bool { return p.docName&1 != 0 }
+
+// impact is the same seen from the document.
+type impact struct {
+	term string
+	tf   float32
+}
+
+// build makes the segment of one source.
+func build(source string, docs []Document, w *weights) *segment {
+	b := builder{w: w, seg: &segment{
+		source: source,
+		docs:   make([]entry, 0, len(docs)),
+		terms:  map[string]int32{},
+		names:  make(map[string][]int32, len(docs)),
+		pairs:  map[int32][]impact{},
+	}}
+	seen := make(map[string]bool, len(docs))
+	for i := range docs {
+		if d := &docs[i]; !seen[d.Name] {
+			seen[d.Name] = true
+			b.add(d)
+		}
+	}
+	b.finish()
+	return b.seg
+}
+
+// builder adds one document after another to a segment.
+type builder struct {
+	w    *weights
+	seg  *segment
+	scan scanner
+	kind []kind // by term number
+
+	// The document at hand: its terms, and by term number where they stand in
+	// counts, plus one.
+	counts []count
+	where  []int32
+}
+
+// count says how often a document has a term.
+type count struct {
+	term int32
+	in   [fields]uint16
+}
+
+func (b *builder) add(d *Document) {
+	doc := int32(len(b.seg.docs))
+	b.counts = b.counts[:0]
+	var lengths [fields]float32
+	for f, texts := range read(d) {
+		lengths[f] = b.field(field(f), texts)
+	}
+	short := d.Short
+	if short == "" {
+		short = d.Name
+	}
+	e := entry{name: d.Name, full: squash(clip(d.Name, maxName)), own: squash(clip(short, maxName)), words: lengths[fieldName]}
+	b.seg.docs = append(b.seg.docs, e)
+	b.seg.names[e.full] = append(b.seg.names[e.full], doc)
+	if e.own != e.full {
+		b.seg.names[e.own] = append(b.seg.names[e.own], doc)
+	}
+	b.post(doc, &lengths)
+}
+
+// field counts the terms of the texts of one field and returns how many words
+// they are.
+func (b *builder) field(f field, texts []string) float32 {
+	words, taken := 0, 0
+	for _, text := range texts {
+		b.scan.out = b.scan.out[:0]
+		b.scan.scan(clip(text, maxText))
+		before := ""
+		for _, t := range b.scan.out {
+			if taken++; taken > maxTokens {
+				return float32(words)
+			}
+			b.count(t.term, t.kind, f)
+			if t.kind == word || t.kind == pair {
+				words++
+			}
+			if f > fieldServer || t.kind != word {
+				continue
+			}
+			if before != "" && len(before)+len(t.term) <= maxWord { // file_system is found as filesystem
+				b.count(before+t.term, whole, f)
+			}
+			before = t.term
+		}
+	}
+	return float32(words)
+}
+
+func (b *builder) count(term string, k kind, f field) {
+	n, ok := b.seg.terms[term]
+	if !ok {
+		n = int32(len(b.kind))
+		b.seg.terms[strings.Clone(term)] = n // not a part of the description, which would be kept whole
+		b.seg.lists = append(b.seg.lists, nil)
+		b.kind = append(b.kind, k)
+		b.where = append(b.where, 0)
+	}
+	at := b.where[n]
+	if at == 0 {
+		b.counts = append(b.counts, count{term: n})
+		at = int32(len(b.counts))
+		b.where[n] = at
+	}
+	if in := &b.counts[at-1].in[f]; *in < maxTokens {
+		*in++
+	}
+}
+
+// post turns the counts of a document into postings.
+func (b *builder) post(doc int32, lengths *[fields]float32) {
+	var scale, unbroken [fields]float32
+	for f := range scale {
+		norm := 1 - b.w.b + b.w.b*lengths[f]/b.w.typical[f]
+		scale[f] = b.w.field[f] / norm
+		unbroken[f] = b.w.unbroken[f] / norm
+	}
+	for _, c := range b.counts {
+		b.where[c.term] = 0
+		by, p := &scale, posting{docName: uint32(doc) << 1}
+		if k := b.kind[c.term]; k == pair || k == single {
+			by = &unbroken
+		}
+		for f, n := range c.in {
+			p.tf += by[f] * float32(n)
+		}
+		if c.in[fieldName] > 0 {
+			p.docName |= 1
+		}
+		b.seg.lists[c.term] = append(b.seg.lists[c.term], p)
+	}
+}
+
+// finish packs the lists and makes what needs all terms.
+func (b *builder) finish() {
+	s := b.seg
+	total := 0
+	for _, l := range s.lists {
+		total += len(l)
+	}
+	slab := make([]posting, 0, total)
+	for i, l := range s.lists {
+		from := len(slab)
+		slab = append(slab, l...)
+		s.lists[i] = slab[from:len(slab):len(slab)]
+	}
+	for term, n := range s.terms {
+		switch b.kind[n] {
+		case word, whole:
+			s.words = append(s.words, term)
+		case pair:
+			for _, p := range s.lists[n] {
+				s.pairs[p.doc()] = append(s.pairs[p.doc()], impact{term, p.tf})
+			}
+		}
+	}
+	slices.Sort(s.words)
+}
