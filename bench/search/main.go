@@ -20,9 +20,8 @@ import (
 
 func main() {
 	dir := flag.String("data", "../shared/data", "directory of the shared sets")
-	foreign := flag.String("foreign", "bench/search/testdata", "directory of the queries in other languages")
 	flag.Parse()
-	if err := run(*dir, *foreign); err != nil {
+	if err := run(*dir); err != nil {
 		fmt.Fprintln(os.Stderr, "search:", err)
 		os.Exit(1)
 	}
@@ -61,7 +60,7 @@ func documents(tools []sets.Tool) map[string][]search.Document {
 	return by
 }
 
-func run(dir, foreign string) error {
+func run(dir string) error {
 	d, err := sets.Load(dir)
 	if err != nil {
 		return fmt.Errorf("reading the sets (give their directory by -data): %w", err)
@@ -75,6 +74,10 @@ func run(dir, foreign string) error {
 	agent := d.Queries["livemcpbench-agent"]
 	table("agent-written", agent, d.Of("livemcpbench"))
 	table("agent-written", agent, d.Tools)
+	for _, f := range sets.Foreigns() {
+		table(f.Language, f.Queries, append(f.Tools, d.Of("livemcpbench")...))
+		table(f.Language, f.Queries, append(f.Tools, d.Tools...))
+	}
 	return nil
 }
 

@@ -86,6 +86,7 @@ type parser struct {
 type mention struct {
 	text          string
 	kind          kind
+	stop          bool
 	plain, quoted int
 }
 
@@ -107,14 +108,14 @@ func (p *parser) span(text string, quoted bool) {
 			if must && t.kind != whole && !(t.kind == single && len(p.scan.out) > 1) {
 				p.q.required = append(p.q.required, t.term)
 			}
-			if t.kind != word || words().stop[t.term] {
+			if t.kind != word || words().stop[t.plain] {
 				before = ""
 				continue
 			}
 			if before != "" {
-				p.next = append(p.next, before+t.term)
+				p.next = append(p.next, stem(before+t.plain))
 			}
-			before = t.term
+			before = t.plain
 		}
 	}
 }
@@ -127,7 +128,7 @@ func (p *parser) mention(t token, quoted bool) {
 		}
 		at = len(p.list)
 		p.seen[t.term] = at
-		p.list = append(p.list, mention{text: t.term, kind: t.kind})
+		p.list = append(p.list, mention{text: t.term, kind: t.kind, stop: words().stop[t.plain]})
 	}
 	if quoted {
 		p.list[at].quoted++
@@ -138,18 +139,22 @@ func (p *parser) mention(t token, quoted bool) {
 
 // weigh turns mentions into terms: those of the query, then what is added.
 func (p *parser) weigh() {
-	stop := words().stop
-	if !slices.ContainsFunc(p.list, func(m mention) bool { return !stop[m.text] }) {
-		stop = nil // nothing but stop words: they are what is asked for
+	if !slices.ContainsFunc(p.list, func(m mention) bool { return !m.stop }) {
+		for i := range p.list {
+			p.list[i].stop = false // nothing but stop words: they are what is asked for
+		}
 	}
-	quotedOnly := !slices.ContainsFunc(p.list, func(m mention) bool { return m.plain > 0 && !stop[m.text] })
+	quotedOnly := !slices.ContainsFunc(p.list, func(m mention) bool { return m.plain > 0 && !m.stop })
 	for _, m := range p.list {
-		if stop[m.text] && !slices.Contains(p.q.required, m.text) {
+		if m.stop && !slices.Contains(p.q.required, m.text) {
 			continue
 		}
 		n, in := float32(m.plain+m.quoted), float32(1)
 		if m.plain == 0 && !quotedOnly {
 			in = p.w.quoted
+		}
+		if strings.ContainsAny(m.text, "0123456789") {
+			in *= p.w.digits
 		}
 		if m.kind == single {
 			in *= p.w.single

@@ -107,8 +107,8 @@ func (st *state) df(term string) int {
 	return n
 }
 
-func (st *state) idf(df int) float32 {
-	n := float64(df)
+func (r *ranker) idf(df int) float32 {
+	st, n := r.st, max(float64(df), float64(r.w.rare))
 	return float32(math.Log1p((float64(st.docs) - n + 0.5) / (n + 0.5)))
 }
 
@@ -125,7 +125,7 @@ func (r *ranker) resolve() {
 			continue
 		}
 		df := r.st.df(t.text)
-		if df == 0 && t.kind == word && tried < maxNear && len(r.q.terms) < maxTerms {
+		if df == 0 && t.kind == word && r.q.words <= r.w.brief && tried < maxNear && len(r.q.terms) < maxTerms {
 			tried++
 			for _, n := range r.st.near(t.text) {
 				r.q.terms = append(r.q.terms, term{text: n, weight: t.weight * r.w.near, of: -1})
@@ -133,7 +133,7 @@ func (r *ranker) resolve() {
 			t = &r.q.terms[i]
 		}
 		if df > 0 && t.kind != single {
-			r.whole += t.weight * r.st.idf(df)
+			r.whole += t.weight * r.idf(df)
 		}
 	}
 }
@@ -144,11 +144,11 @@ func (r *ranker) score(t term) {
 	if df == 0 {
 		return
 	}
-	idf := r.st.idf(df)
+	idf := r.idf(df)
 	own := t.of >= 0 && t.of < len(r.q.terms) && r.q.terms[t.of].text == t.text
 	if !own && t.of >= 0 { // a rare synonym is worth no more than the word itself
 		if of := r.st.df(r.q.terms[t.of].text); of > 0 {
-			idf = min(idf, r.st.idf(of))
+			idf = min(idf, r.idf(of))
 		}
 	}
 	gain, base := t.weight*idf*(r.w.k1+1), int32(0)
@@ -268,7 +268,7 @@ func (r *ranker) feedback(keep func(string) bool) []term {
 	}
 	found := make([]term, 0, len(sum))
 	for text, v := range sum {
-		found = append(found, term{text: text, kind: pair, weight: v * r.st.idf(r.st.df(text)), of: -1})
+		found = append(found, term{text: text, kind: pair, weight: v * r.idf(r.st.df(text)), of: -1})
 	}
 	slices.SortFunc(found, func(a, b term) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.text, b.text))

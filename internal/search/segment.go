@@ -120,13 +120,13 @@ func (b *builder) field(f field, texts []string) float32 {
 			if t.kind == word || t.kind == pair {
 				words++
 			}
-			if f > fieldServer || t.kind != word {
+			if f > b.w.joinTo || t.kind != word {
 				continue
 			}
-			if before != "" && len(before)+len(t.term) <= maxWord { // file_system is found as filesystem
-				b.count(before+t.term, whole, f)
+			if before != "" && len(before)+len(t.plain) <= maxWord { // file_system is found as filesystem
+				b.count(stem(before+t.plain), whole, f)
 			}
-			before = t.term
+			before = t.plain
 		}
 	}
 	return float32(words)

@@ -28,16 +28,14 @@ const (
 type token struct {
 	term string
 	kind kind
-	// ident numbers the identifier that a term is a part of: parts and whole of
-	// `readFile` share it.
-	ident int
+	// plain is the term before stemming.
+	plain string
 }
 
 // scanner cuts text into terms. It is reused to keep allocations few.
 type scanner struct {
-	out   []token
-	fold  []byte // the word being read
-	ident int
+	out  []token
+	fold []byte // the word being read
 }
 
 // scan appends the terms of text.
@@ -98,7 +96,6 @@ func classify(r rune) class {
 // parts of `camelCase` and, if there are some, the whole.
 func (s *scanner) identifier(text string) int {
 	s.fold = s.fold[:0]
-	s.ident++
 	start, parts := 0, 0
 	var before, last rune
 	i := 0
@@ -120,9 +117,9 @@ func (s *scanner) identifier(text string) int {
 	}
 	if parts > 0 {
 		s.part(start, parts)
-		s.emit(stem(string(s.fold)), whole)
+		s.word(string(s.fold), whole)
 	} else if len(s.fold) > 0 {
-		s.emit(stem(string(s.fold)), word)
+		s.word(string(s.fold), word)
 	}
 	return i
 }
@@ -130,7 +127,7 @@ func (s *scanner) identifier(text string) int {
 // part ends a part of an identifier.
 func (s *scanner) part(start, parts int) (int, int) {
 	if len(s.fold) > start && parts < maxPieces {
-		s.emit(stem(string(s.fold[start:])), word)
+		s.word(string(s.fold[start:]), word)
 		parts++
 	}
 	return len(s.fold), parts
@@ -141,7 +138,7 @@ func (s *scanner) split(start, parts int) (int, int) {
 	_, n := utf8.DecodeLastRune(s.fold)
 	at := len(s.fold) - n
 	if at > start && parts < maxPieces {
-		s.emit(stem(string(s.fold[start:at])), word)
+		s.word(string(s.fold[start:at]), word)
 		return at, parts + 1
 	}
 	return start, parts
@@ -149,7 +146,6 @@ func (s *scanner) split(start, parts int) (int, int) {
 
 // unbroken reads a run of one class of a script without spaces.
 func (s *scanner) unbroken(text string, c class) int {
-	s.ident++
 	i, count := 0, 0
 	var last rune
 	lastAt := 0
@@ -172,16 +168,20 @@ func (s *scanner) unbroken(text string, c class) int {
 		i += n
 		count++
 	}
-	if c == classKatakana && count > 2 && i <= maxWord {
+	if c == classKatakana && count > 2 && i <= maxWord || c == classOther && count == 1 {
 		s.emit(text[:i], pair)
 	}
 	return i
 }
 
-func (s *scanner) emit(term string, k kind) {
-	if term != "" {
-		s.out = append(s.out, token{term, k, s.ident})
+func (s *scanner) word(plain string, k kind) {
+	if plain != "" {
+		s.out = append(s.out, token{stem(plain), k, plain})
 	}
+}
+
+func (s *scanner) emit(term string, k kind) {
+	s.out = append(s.out, token{term, k, term})
 }
 
 // appendFolded appends r in lower case, without accents, in half width.

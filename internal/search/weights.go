@@ -31,10 +31,14 @@ type weights struct {
 	single  float32 // a Han character alone, of a pair's weight
 	synonym float32 // another verb of the group, of the word's weight
 	joined  float32 // two neighbours written as one word
+	joinTo  field   // the last field whose neighbours are joined
 	quoted  float32 // a word in quotes
 	near    float32 // a word of the index that the query's may have meant
 	repeats float32 // saturation: n times counts (1+repeats)n/(n+repeats)
 	cover   float32 // share of the name that the query covers
+	digits  float32 // a word with digits in it
+	rare    float32 // documents that a word counts to be in at least
+	brief   int     // words of the longest query whose unknown words are guessed
 	match   float32 // share of the query's words that the tool has
 
 	// One round of feedback for unbroken scripts: the words of the first tops
@@ -48,6 +52,6 @@ var fitted = weights{
 	field:    [fields]float32{3, 1, 5, 2, 0.4, 1.5, 0.4, 1},
 	unbroken: [fields]float32{3, 1, 5, 2, 1, 1.5, 1.5, 1},
 	typical:  [fields]float32{4, 3, 4, 14, 40, 8, 40, 8},
-	single:   0.2, synonym: 0.3, joined: 0.3, quoted: 0.25, near: 0.5, repeats: 1, cover: 0.1, match: 0,
+	single:   0.2, synonym: 0.3, joined: 0.3, joinTo: fieldServer, quoted: 0.25, near: 0.5, repeats: 1, cover: 0.1, match: 0, digits: 1, rare: 1, brief: 8,
 	tops: 3, given: 10, feedback: 0.3,
 }

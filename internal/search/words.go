@@ -21,31 +21,27 @@ const hiraganaFunction = " する した して しま ます まし です で�
 
 // vocabulary is read from the lists on first use.
 type vocabulary struct {
-	stop  map[string]bool
+	stop  map[string]bool     // before stemming
 	group map[string][]string // a word's synonyms, in order
 }
 
 var words = sync.OnceValue(func() *vocabulary {
 	v := &vocabulary{stop: map[string]bool{}, group: map[string][]string{}}
 	var s scanner
-	terms := func(line string) []string {
+	for line := range lines(stopText) {
 		s.out = s.out[:0]
 		s.scan(line)
-		var out []string
 		for _, t := range s.out {
-			if t.kind != single {
-				out = append(out, t.term)
-			}
-		}
-		return out
-	}
-	for line := range lines(stopText) {
-		for _, t := range terms(line) {
-			v.stop[t] = true
+			v.stop[t.plain] = t.kind != single
 		}
 	}
 	for line := range lines(synonymText) {
-		group := terms(line)
+		s.out = s.out[:0]
+		s.scan(line)
+		var group []string
+		for _, t := range s.out {
+			group = append(group, t.term)
+		}
 		for i, t := range group {
 			v.group[t] = append(append(v.group[t], group[:i]...), group[i+1:]...)
 		}
