@@ -78,6 +78,7 @@ func run(dir string) error {
 		table(f.Language, f.Queries, append(f.Tools, d.Of("livemcpbench")...))
 		table(f.Language, f.Queries, append(f.Tools, d.Tools...))
 	}
+	costs(d)
 	return nil
 }
 

@@ -51,14 +51,23 @@ type term struct {
 	text   string
 	kind   kind
 	weight float32
-	// of is the word it was made from, by number; it is its own for words of the
-	// query, which alone say how much of the query a tool covers.
+	// of is the word it was made from, by number, or -1; it is its own for words
+	// of the query, which alone say how much of the query a tool covers.
 	of int
+
+	found []postings // filled by ranker.find
+	df    int        // documents that have it
+}
+
+// postings are a term's in one segment, whose documents begin at base.
+type postings struct {
+	base int32
+	list []posting
 }
 
 // parse reads a query.
 func parse(text string, w *weights) query {
-	text = strings.TrimSpace(clip(text, maxQuery))
+	text = strings.TrimSpace(strings.ToValidUTF8(clip(text, maxQuery), " "))
 	p := parser{w: w, seen: map[string]int{}}
 	p.q.key = squash(text)
 	p.q.words = len(strings.Fields(text))
@@ -153,8 +162,8 @@ func (p *parser) weigh() {
 		if m.plain == 0 && !quotedOnly {
 			in = p.w.quoted
 		}
-		if strings.ContainsAny(m.text, "0123456789") {
-			in *= p.w.digits
+		if strings.Trim(m.text, "0123456789") == "" {
+			in *= p.w.number
 		}
 		if m.kind == single {
 			in *= p.w.single

@@ -40,14 +40,14 @@ func (x *Index) Search(text string, limit int, keep func(name string) bool) []Hi
 	r := ranker{st: st, w: w, q: parse(text, w), scratch: borrow(st.docs)}
 	defer pool.Put(r.scratch)
 	r.resolve()
-	for _, t := range r.q.terms {
-		r.score(t)
+	for i := range r.q.terms {
+		r.score(&r.q.terms[i], r.q.terms[i].of == i)
 	}
 	r.boost()
 	r.require()
 	if r.pairs && w.feedback > 0 {
 		for _, t := range r.feedback(keep) {
-			r.score(t)
+			r.score(&t, false)
 		}
 	}
 	return r.best(limit, keep)
@@ -109,63 +109,72 @@ func (st *state) df(term string) int {
 
 func (r *ranker) idf(df int) float32 {
 	st, n := r.st, max(float64(df), float64(r.w.rare))
-	return float32(math.Log1p((float64(st.docs) - n + 0.5) / (n + 0.5)))
+	return float32(math.Pow(math.Log1p((float64(st.docs)-n+0.5)/(n+0.5)), float64(r.w.sharp)))
 }
 
-// resolve adds what unknown words may have meant, and finds out what the query
-// is worth.
+// find looks a term up in all segments.
+func (r *ranker) find(t *term) {
+	base := int32(0)
+	for _, s := range r.st.segments {
+		if n, ok := s.terms[t.text]; ok {
+			t.found = append(t.found, postings{base, s.lists[n]})
+			t.df += len(s.lists[n])
+		}
+		base += int32(len(s.docs))
+	}
+}
+
+// resolve looks the terms up, adds what unknown words may have meant, and finds
+// out what the query is worth.
 func (r *ranker) resolve() {
 	tried := 0
-	for i := range r.q.terms {
+	for i, n := 0, len(r.q.terms); i < n; i++ {
 		t := &r.q.terms[i]
-		if t.kind == pair || t.kind == single {
-			r.pairs = r.pairs || t.kind == pair
+		r.find(t)
+		if t.kind == pair && t.df > 0 {
+			r.pairs = true
 		}
 		if t.of != i {
 			continue
 		}
-		df := r.st.df(t.text)
-		if df == 0 && t.kind == word && r.q.words <= r.w.brief && tried < maxNear && len(r.q.terms) < maxTerms {
-			tried++
-			for _, n := range r.st.near(t.text) {
-				r.q.terms = append(r.q.terms, term{text: n, weight: t.weight * r.w.near, of: -1})
-			}
-			t = &r.q.terms[i]
+		if t.kind != single && t.df > 0 {
+			r.whole += t.weight * r.idf(t.df)
 		}
-		if df > 0 && t.kind != single {
-			r.whole += t.weight * r.idf(df)
+		if t.kind == word && t.df == 0 && r.q.words <= r.w.brief && tried < maxNear {
+			tried++
+			for _, text := range r.st.near(t.text) {
+				guess := term{text: text, weight: r.q.terms[i].weight * r.w.near, of: -1}
+				r.find(&guess)
+				r.q.terms = append(r.q.terms, guess)
+			}
 		}
 	}
 }
 
 // score adds what one term is worth to the documents that have it.
-func (r *ranker) score(t term) {
-	df := r.st.df(t.text)
-	if df == 0 {
+func (r *ranker) score(t *term, own bool) {
+	if t.df == 0 {
 		return
 	}
-	idf := r.idf(df)
-	own := t.of >= 0 && t.of < len(r.q.terms) && r.q.terms[t.of].text == t.text
+	idf := r.idf(t.df)
 	if !own && t.of >= 0 { // a rare synonym is worth no more than the word itself
-		if of := r.st.df(r.q.terms[t.of].text); of > 0 {
+		if of := r.q.terms[t.of].df; of > 0 {
 			idf = min(idf, r.idf(of))
 		}
 	}
-	gain, base := t.weight*idf*(r.w.k1+1), int32(0)
-	for _, s := range r.st.segments {
-		if n, ok := s.terms[t.text]; ok {
-			for _, p := range s.lists[n] {
-				doc := base + p.doc()
-				r.scores[doc] += gain * p.tf / (p.tf + r.w.k1)
-				if own && t.kind != single {
-					r.matched[doc] += t.weight * idf
-					if p.inName() {
-						r.inName[doc]++
-					}
+	own = own && t.kind != single
+	worth := t.weight * idf
+	for _, f := range t.found {
+		for _, p := range f.list {
+			doc := f.base + p.doc()
+			r.scores[doc] += worth * (r.w.k1 + 1) * p.tf / (p.tf + r.w.k1)
+			if own {
+				r.matched[doc] += worth
+				if p.inName() {
+					r.inName[doc]++
 				}
 			}
 		}
-		base += int32(len(s.docs))
 	}
 }
 
@@ -173,7 +182,7 @@ func (r *ranker) score(t term) {
 // how much of name and query are covered.
 func (r *ranker) boost() {
 	prefix := r.q.key != "" && len(r.q.key) >= 3 && r.q.words <= 3
-	hard := prefix && !r.known()
+	hard := prefix && (r.q.words == 1 && len(r.q.named) > 0 || !r.known())
 	base := 0
 	for _, s := range r.st.segments {
 		for i := range s.docs {
@@ -222,7 +231,7 @@ const namedBonus = 30
 // known says that every word of the query is one of the index.
 func (r *ranker) known() bool {
 	for i, t := range r.q.terms {
-		if t.of == i && r.st.df(t.text) == 0 {
+		if t.of == i && t.df == 0 {
 			return false
 		}
 	}
@@ -268,7 +277,10 @@ func (r *ranker) feedback(keep func(string) bool) []term {
 	}
 	found := make([]term, 0, len(sum))
 	for text, v := range sum {
-		found = append(found, term{text: text, kind: pair, weight: v * r.idf(r.st.df(text)), of: -1})
+		t := term{text: text, kind: pair, of: -1}
+		r.find(&t)
+		t.weight = v * r.idf(t.df)
+		found = append(found, t)
 	}
 	slices.SortFunc(found, func(a, b term) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.text, b.text))
@@ -301,7 +313,7 @@ func (r *ranker) top(n int, keep func(string) bool) []candidate {
 	for _, s := range r.st.segments {
 		for i := range s.docs {
 			c := candidate{s, int32(i), r.tier[base+i], r.scores[base+i]}
-			if c.tier == tierNone || c.tier == tierScore && c.score <= 0 {
+			if c.tier == tierNone || c.tier == tierScore && c.score <= 0 || len(out) == n && c.tier < out[n-1].tier {
 				continue
 			}
 			if len(out) == n && c.compare(out[n-1]) >= 0 || keep != nil && !keep(c.name()) {

@@ -79,12 +79,15 @@ func TestTune(t *testing.T) {
 	w := fitted
 	knobs := map[string]*float32{
 		"k1": &w.k1, "b": &w.b, "single": &w.single, "synonym": &w.synonym, "joined": &w.joined, "quoted": &w.quoted, "near": &w.near,
-		"repeats": &w.repeats, "cover": &w.cover, "match": &w.match, "digits": &w.digits, "rare": &w.rare,
+		"repeats": &w.repeats, "cover": &w.cover, "match": &w.match, "number": &w.number, "sharp": &w.sharp, "rare": &w.rare,
 	}
-	order := []string{"k1", "b", "synonym", "joined", "quoted", "near", "repeats", "cover", "match", "digits", "rare"}
+	order := []string{"k1", "b", "synonym", "joined", "quoted", "near", "repeats", "cover", "match", "number", "sharp"}
 	for f := range fields {
 		name := fmt.Sprintf("field%d", f)
 		knobs[name] = &w.field[f]
+		order = append(order, name)
+		name = fmt.Sprintf("typical%d", f)
+		knobs[name] = &w.typical[f]
 		order = append(order, name)
 	}
 	best, line := evaluate(tasks, w)
@@ -127,7 +130,16 @@ func TestTry(t *testing.T) {
 		"base":     func(*weights) {},
 		"joinTo":   func(w *weights) { w.joinTo = fieldLead },
 		"brief4":   func(w *weights) { w.brief = 4 },
-		"brief100": func(w *weights) { w.brief = 100 },
+		"rare5":    func(w *weights) { w.rare = 5 },
+		"rare20":   func(w *weights) { w.rare = 20 },
+		"sharp.8":  func(w *weights) { w.sharp = .8 },
+		"sharp1.2": func(w *weights) { w.sharp = 1.2 },
+		"number1":  func(w *weights) { w.number = 1 },
+		"number0":  func(w *weights) { w.number = 0 },
+		"match.3":  func(w *weights) { w.match = .3 },
+		"cover.3":  func(w *weights) { w.cover = .3 },
+		"join0":    func(w *weights) { w.joined = 0 },
+		"join1":    func(w *weights) { w.joined = 1 },
 	} {
 		w := fitted
 		change(&w)

@@ -36,9 +36,10 @@ type weights struct {
 	near    float32 // a word of the index that the query's may have meant
 	repeats float32 // saturation: n times counts (1+repeats)n/(n+repeats)
 	cover   float32 // share of the name that the query covers
-	digits  float32 // a word with digits in it
+	number  float32 // a word of digits
 	rare    float32 // documents that a word counts to be in at least
 	brief   int     // words of the longest query whose unknown words are guessed
+	sharp   float32 // exponent of the idf
 	match   float32 // share of the query's words that the tool has
 
 	// One round of feedback for unbroken scripts: the words of the first tops
@@ -48,10 +49,10 @@ type weights struct {
 }
 
 var fitted = weights{
-	k1: 1.2, b: 0.5,
-	field:    [fields]float32{3, 1, 5, 2, 0.4, 1.5, 0.4, 1},
+	k1: 1.9, b: 0.3,
+	field:    [fields]float32{3, 1.6, 8, 2, 0.4, 1.5, 0.4, 1},
 	unbroken: [fields]float32{3, 1, 5, 2, 1, 1.5, 1.5, 1},
 	typical:  [fields]float32{4, 3, 4, 14, 40, 8, 40, 8},
-	single:   0.2, synonym: 0.3, joined: 0.3, joinTo: fieldServer, quoted: 0.25, near: 0.5, repeats: 1, cover: 0.1, match: 0, digits: 1, rare: 1, brief: 8,
+	single:   0.2, synonym: 0.3, joined: 0.5, joinTo: fieldLead, quoted: 0.25, near: 0.5, repeats: 1, cover: 0.1, match: 0, number: 0.2, sharp: 1, rare: 1, brief: 8,
 	tops: 3, given: 10, feedback: 0.3,
 }
