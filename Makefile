@@ -1,5 +1,5 @@
 # Everything here is a short name for a command that works without make.
-.PHONY: build test bench mutants conformance oracle lint vet engine rename-module
+.PHONY: build test bench bench-search mutants conformance oracle lint vet engine rename-module
 
 export CGO_ENABLED ?= 0
 
@@ -20,6 +20,10 @@ lint:
 
 bench:
 	go run ./bench/table
+
+# Recall of tool_search beside other rankers, on the sets of ../shared.
+bench-search:
+	go run ./bench/search $(ARGS)
 
 mutants:
 	go run ./script/mutants

@@ -49,6 +49,7 @@ var allowed = map[string][]string{
 	"internal/ui/headless":               {"internal/agent", "internal/llm", "internal/sched", "internal/tool", "internal/msg"},
 	"internal/ui/terminal":               {"internal/sched", "internal/tool", "internal/msg"},
 	"internal/app":                       {"*"},
+	"internal/search":                    {},
 	"internal/arch":                      {},
 	"internal/arch/conformance":          {},
 }

@@ -162,9 +162,6 @@ func (p *parser) weigh() {
 		if m.plain == 0 && !quotedOnly {
 			in = p.w.quoted
 		}
-		if strings.Trim(m.text, "0123456789") == "" {
-			in *= p.w.number
-		}
 		if m.kind == single {
 			in *= p.w.single
 		}

@@ -59,15 +59,14 @@ type ranker struct {
 	w  *weights
 	q  query
 	*scratch
-	pairs bool    // the query has terms of a script without spaces
-	whole float32 // what a document with all words of the query has in matched
+	pairs bool // the query has terms of a script without spaces
 }
 
 // scratch is the memory of one search, by document.
 type scratch struct {
-	scores, matched []float32
-	inName          []uint16 // words of the query in the name
-	tier            []uint8
+	scores []float32
+	inName []uint16 // words of the query in the name
+	tier   []uint8
 }
 
 // Tiers: a better one comes first whatever the score.
@@ -84,11 +83,10 @@ var pool = sync.Pool{New: func() any { return new(scratch) }}
 func borrow(docs int) *scratch {
 	s := pool.Get().(*scratch)
 	if cap(s.scores) < docs {
-		*s = scratch{make([]float32, docs), make([]float32, docs), make([]uint16, docs), make([]uint8, docs)}
+		*s = scratch{make([]float32, docs), make([]uint16, docs), make([]uint8, docs)}
 	}
-	s.scores, s.matched, s.inName, s.tier = s.scores[:docs], s.matched[:docs], s.inName[:docs], s.tier[:docs]
+	s.scores, s.inName, s.tier = s.scores[:docs], s.inName[:docs], s.tier[:docs]
 	clear(s.scores)
-	clear(s.matched)
 	clear(s.inName)
 	for i := range s.tier {
 		s.tier[i] = tierScore
@@ -108,8 +106,8 @@ func (st *state) df(term string) int {
 }
 
 func (r *ranker) idf(df int) float32 {
-	st, n := r.st, max(float64(df), float64(r.w.rare))
-	return float32(math.Pow(math.Log1p((float64(st.docs)-n+0.5)/(n+0.5)), float64(r.w.sharp)))
+	n := float64(df)
+	return float32(math.Log1p((float64(r.st.docs) - n + 0.5) / (n + 0.5)))
 }
 
 // find looks a term up in all segments.
@@ -124,8 +122,7 @@ func (r *ranker) find(t *term) {
 	}
 }
 
-// resolve looks the terms up, adds what unknown words may have meant, and finds
-// out what the query is worth.
+// resolve looks the terms up and adds what unknown words may have meant.
 func (r *ranker) resolve() {
 	tried := 0
 	for i, n := 0, len(r.q.terms); i < n; i++ {
@@ -136,9 +133,6 @@ func (r *ranker) resolve() {
 		}
 		if t.of != i {
 			continue
-		}
-		if t.kind != single && t.df > 0 {
-			r.whole += t.weight * r.idf(t.df)
 		}
 		if t.kind == word && t.df == 0 && r.q.words <= r.w.brief && tried < maxNear {
 			tried++
@@ -168,18 +162,15 @@ func (r *ranker) score(t *term, own bool) {
 		for _, p := range f.list {
 			doc := f.base + p.doc()
 			r.scores[doc] += worth * (r.w.k1 + 1) * p.tf / (p.tf + r.w.k1)
-			if own {
-				r.matched[doc] += worth
-				if p.inName() {
-					r.inName[doc]++
-				}
+			if own && p.inName() {
+				r.inName[doc]++
 			}
 		}
 	}
 }
 
 // boost adds what names tell: exact ones, prefixes, names among other words, and
-// how much of name and query are covered.
+// how much of the name is in the query.
 func (r *ranker) boost() {
 	prefix := r.q.key != "" && len(r.q.key) >= 3 && r.q.words <= 3
 	hard := prefix && (r.q.words == 1 && len(r.q.named) > 0 || !r.known())
@@ -187,13 +178,8 @@ func (r *ranker) boost() {
 	for _, s := range r.st.segments {
 		for i := range s.docs {
 			doc, d := base+i, &s.docs[i]
-			if r.scores[doc] > 0 {
-				if d.words > 0 {
-					r.scores[doc] *= 1 + r.w.cover*float32(r.inName[doc])/d.words
-				}
-				if r.whole > 0 {
-					r.scores[doc] *= 1 + r.w.match*r.matched[doc]/r.whole
-				}
+			if r.inName[doc] > 0 {
+				r.scores[doc] *= 1 + r.w.cover*float32(r.inName[doc])/d.words
 			}
 			if hard && (strings.HasPrefix(d.own, r.q.key) || strings.HasPrefix(d.full, r.q.key)) {
 				r.tier[doc] = tierPrefix

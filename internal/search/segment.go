@@ -47,6 +47,7 @@ type impact struct {
 
 // build makes the segment of one source.
 func build(source string, docs []Document, w *weights) *segment {
+	words() // so that no search pays for reading the lists
 	b := builder{w: w, seg: &segment{
 		source: source,
 		docs:   make([]entry, 0, len(docs)),
@@ -120,7 +121,7 @@ func (b *builder) field(f field, texts []string) float32 {
 			if t.kind == word || t.kind == pair {
 				words++
 			}
-			if f > b.w.joinTo || t.kind != word {
+			if f > fieldLead || t.kind != word {
 				continue
 			}
 			if before != "" && len(before)+len(t.plain) <= maxWord { // file_system is found as filesystem

@@ -25,22 +25,17 @@ type weights struct {
 	// of characters, long text is needed to tell tools apart.
 	field, unbroken [fields]float32
 	// typical is the length of each field in words. It is fixed, not measured
-	// on the documents, so that one server's list changes no other's ranks.
+	// on the documents, so that an update costs no more than its own documents.
 	typical [fields]float32
 
 	single  float32 // a Han character alone, of a pair's weight
 	synonym float32 // another verb of the group, of the word's weight
 	joined  float32 // two neighbours written as one word
-	joinTo  field   // the last field whose neighbours are joined
 	quoted  float32 // a word in quotes
 	near    float32 // a word of the index that the query's may have meant
 	repeats float32 // saturation: n times counts (1+repeats)n/(n+repeats)
 	cover   float32 // share of the name that the query covers
-	number  float32 // a word of digits
-	rare    float32 // documents that a word counts to be in at least
 	brief   int     // words of the longest query whose unknown words are guessed
-	sharp   float32 // exponent of the idf
-	match   float32 // share of the query's words that the tool has
 
 	// One round of feedback for unbroken scripts: the words of the first tops
 	// hits, the best given, each with the given weight.
@@ -50,9 +45,10 @@ type weights struct {
 
 var fitted = weights{
 	k1: 1.9, b: 0.3,
-	field:    [fields]float32{3, 1.6, 8, 2, 0.4, 1.5, 0.4, 1},
-	unbroken: [fields]float32{3, 1, 5, 2, 1, 1.5, 1.5, 1},
-	typical:  [fields]float32{4, 3, 4, 14, 40, 8, 40, 8},
-	single:   0.2, synonym: 0.3, joined: 0.5, joinTo: fieldLead, quoted: 0.25, near: 0.5, repeats: 1, cover: 0.1, match: 0, number: 0.2, sharp: 1, rare: 1, brief: 8,
-	tops: 3, given: 10, feedback: 0.3,
+	field:    [fields]float32{3, 4, 8, 2, 0.4, 1.5, 0.4, 1},
+	unbroken: [fields]float32{3, 4, 8, 2, 1, 1.5, 1.5, 1},
+	typical:  [fields]float32{4, 4, 4, 14, 40, 8, 70, 16},
+	single:   0.2, synonym: 0.3, joined: 0.5, quoted: 0.25, near: 0.8, repeats: 1, cover: 0.1,
+	brief: 8,
+	tops:  3, given: 10, feedback: 0.3,
 }
