@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -107,7 +106,7 @@ func expressions(tools []sets.Tool) ranker {
 	}
 	return func(text string) []string {
 		var terms []string
-		for _, w := range simpleWords.FindAllString(strings.ToLower(text), -1) {
+		for _, w := range simpleWords(strings.ToLower(text)) {
 			if len(w) > 2 && !shortStop[w] && !slices.Contains(terms, w) {
 				terms = append(terms, w)
 			}
@@ -126,7 +125,9 @@ func expressions(tools []sets.Tool) ranker {
 	}
 }
 
-var simpleWords = regexp.MustCompile(`[\p{L}\p{N}]+`)
+func simpleWords(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+}
 
 // bm25Options are the variants of plain BM25.
 type bm25Options struct {
@@ -139,9 +140,15 @@ type bm25Options struct {
 // tuned is the best plain BM25 of the shared figures.
 var tuned = bm25Options{k1: 0.9, b: 0.4, nameTimes: 2, params: true, stem: true, stop: true, han: true}
 
+// posting is how often a tool has a word.
+type posting struct {
+	doc int
+	tf  float64
+}
+
 // bm25 ranks the tool as one bag of words.
 func bm25(tools []sets.Tool, o bm25Options) ranker {
-	lists := map[string]map[int]float64{}
+	lists := map[string][]posting{}
 	lengths := make([]float64, len(tools))
 	average := 0.0
 	for i, t := range tools {
@@ -153,10 +160,12 @@ func bm25(tools []sets.Tool, o bm25Options) ranker {
 			text += " " + schemaText(t.Parameters)
 		}
 		for _, w := range o.words(text) {
-			if lists[w] == nil {
-				lists[w] = map[int]float64{}
+			l := lists[w]
+			if len(l) == 0 || l[len(l)-1].doc != i {
+				l = append(l, posting{doc: i})
 			}
-			lists[w][i]++
+			l[len(l)-1].tf++
+			lists[w] = l
 			lengths[i]++
 		}
 		average += lengths[i] / float64(len(tools))
@@ -166,8 +175,8 @@ func bm25(tools []sets.Tool, o bm25Options) ranker {
 		for _, w := range o.words(text) {
 			n := float64(len(lists[w]))
 			idf := math.Log1p((float64(len(tools)) - n + 0.5) / (n + 0.5))
-			for i, tf := range lists[w] {
-				scores[i] += idf * tf * (o.k1 + 1) / (tf + o.k1*(1-o.b+o.b*lengths[i]/average))
+			for _, p := range lists[w] {
+				scores[p.doc] += idf * p.tf * (o.k1 + 1) / (p.tf + o.k1*(1-o.b+o.b*lengths[p.doc]/average))
 			}
 		}
 		all := make([]scored, len(tools))
@@ -180,7 +189,7 @@ func bm25(tools []sets.Tool, o bm25Options) ranker {
 
 func (o bm25Options) words(text string) []string {
 	var out []string
-	for _, w := range simpleWords.FindAllString(splitCamel(text), -1) {
+	for _, w := range simpleWords(splitCamel(text)) {
 		w = strings.ToLower(w)
 		if o.han && hasHan(w) {
 			out = append(out, hanTerms(w)...)
@@ -197,9 +206,18 @@ func (o bm25Options) words(text string) []string {
 	return out
 }
 
-var camel = regexp.MustCompile(`(\p{Ll})(\p{Lu})`)
-
-func splitCamel(s string) string { return camel.ReplaceAllString(s, "$1 $2") }
+func splitCamel(s string) string {
+	var b strings.Builder
+	last := ' '
+	for _, r := range s {
+		if unicode.IsUpper(r) && unicode.IsLower(last) {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(r)
+		last = r
+	}
+	return b.String()
+}
 
 func hasHan(w string) bool {
 	return strings.ContainsFunc(w, func(r rune) bool {

@@ -82,6 +82,17 @@ func run(dir string) error {
 	return nil
 }
 
+// remember runs a ranker once for each text.
+func remember(rank ranker) ranker {
+	known := map[string][]string{}
+	return func(text string) []string {
+		if _, ok := known[text]; !ok {
+			known[text] = rank(text)
+		}
+		return known[text]
+	}
+}
+
 // table prints the rows of one set.
 func table(name string, queries []sets.Query, tools []sets.Tool) {
 	var unseen []sets.Query
@@ -91,7 +102,7 @@ func table(name string, queries []sets.Query, tools []sets.Tool) {
 		}
 	}
 	for _, b := range append(baselines, baseline{"**capstan**", ours}) {
-		rank := b.make(tools)
+		rank := remember(b.make(tools))
 		s, u := sets.Measure(queries, rank), sets.Measure(unseen, rank)
 		fmt.Printf("| %s %d at %d | %s | %.1f | %.1f | %.1f | %.3f | %.1f |\n", name, s.N, len(tools), b.name, 100*s.At1, 100*s.At5, 100*s.At10, s.MRR, 100*u.At5)
 	}

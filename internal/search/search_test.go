@@ -354,3 +354,30 @@ func FuzzSearch(f *testing.F) {
 		}
 	})
 }
+
+// What a query says loudly or in quotes does not drown the rest, and the
+// fellows of Chinese hits are found, those of English ones not.
+func TestWeighing(t *testing.T) {
+	x := new(Index)
+	x.Replace("a", []Document{
+		{Name: "one", Description: "storm"}, {Name: "two", Description: "rain sun"},
+		{Name: "three", Description: "列车余票，查询班次"}, {Name: "four", Description: "查询班次"}, {Name: "five", Description: "天气"},
+	})
+	for _, test := range []struct {
+		query string
+		want  []string
+	}{
+		{`storm rain sun`, []string{"two", "one"}},
+		{`storm "rain sun"`, []string{"one", "two"}},
+		{`storm “rain sun”`, []string{"one", "two"}},
+		{`storm's rain's sun`, []string{"two", "one"}}, // apostrophes are no quotes
+		{`"storm rain sun"`, []string{"two", "one"}},   // nothing else is there
+		{`storm storm storm storm storm rain sun`, []string{"two", "one"}},
+		{`余票`, []string{"three", "four"}},
+		{`rain`, []string{"two"}},
+	} {
+		if diff := cmp.Diff(test.want, names(x.Search(test.query, 9, nil))); diff != "" {
+			t.Errorf("search %s (-want +got):\n%s", test.query, diff)
+		}
+	}
+}

@@ -80,19 +80,22 @@ func single1(w string) string {
 
 func hasVowel(w string) bool { return strings.ContainsAny(w, "aeiouy") }
 
-// russianEndings are those of nouns, adjectives and verbs, longest first.
-var russianEndings = strings.Fields(`
-	ированиями ированием ирования ирование ировать ируется ируют ирует ированный
-	ениями ением ениях ениям ения ение ению ений
-	аниями анием аниях аниям ания ание анию аний
-	иями ость ости остью остями
-	ующий ующая ующее ующие ющий ющая ющее ющие
-	ется утся ются ится ятся аться иться еться
-	ами ями ого его ому ему ыми ими ать ять ить еть уть ает яет ует ишь ешь ите ете йте
-	ают яют уют ала ило ыло али или
-	ах ях ам ям ов ев ей ой ый ий ая яя ое ее ые ие ую юю ом ем им ым их ых ия ья ию ью ии
-	ил ал ел ла ло ли ть ет ит ут ют ят
-	а я о е у ю ы и й ь`)
+// russianEndings are those of nouns, adjectives and verbs, longest first, and how
+// many letters of the word they leave at least.
+var russianEndings = [...]struct {
+	least   int
+	endings string
+}{
+	{4, "ированиями ированием ированный ирования ирование ировать ируется"},
+	{4, "ениями аниями остями ируют ирует ением аниям ениях аниях ениям остью"},
+	{4, "ующий ующая ующее ующие ющий ющая ющее ющие ются ется утся ится ятся аться иться еться"},
+	{4, "ения ение ению ений ания ание анию аний ости ость иями"},
+	{3, "ами ями ого его ому ему ыми ими"},
+	{4, "ать ять ить еть уть ает яет ует ишь ешь ите ете йте ают яют уют ала ила ило али или"},
+	{3, "ах ях ам ям ов ев ей ой ый ий ая яя ое ее ые ие ую юю ом ем им ым их ых ия ья ию ью ии"},
+	{4, "ил ал ел ла ло ли ть ет ит ут ют ят"},
+	{3, "а я о е у ю ы и й ь"},
+}
 
 func stemRussian(w string) string {
 	for _, r := range w {
@@ -100,9 +103,11 @@ func stemRussian(w string) string {
 			return w
 		}
 	}
-	for _, e := range russianEndings {
-		if len(w)-len(e) >= 6 && strings.HasSuffix(w, e) { // three letters stay
-			return w[:len(w)-len(e)]
+	for _, group := range russianEndings {
+		for e := range strings.FieldsSeq(group.endings) {
+			if len(w)-len(e) >= 2*group.least && strings.HasSuffix(w, e) {
+				return w[:len(w)-len(e)]
+			}
 		}
 	}
 	return w

@@ -105,9 +105,14 @@ func (s *scanner) identifier(text string) int {
 			break
 		}
 		i += n
-		if unicode.IsUpper(r) && unicode.IsLower(last) {
+		acronym := unicode.IsLower(r) && unicode.IsUpper(last) && unicode.IsUpper(before)
+		switch {
+		case unicode.IsUpper(r) && unicode.IsLower(last):
 			start, parts = s.part(start, parts)
-		} else if unicode.IsLower(r) && unicode.IsUpper(last) && unicode.IsUpper(before) && len(s.fold) > start {
+		case acronym && r == 's' && endsPart(text[i:]): // IDs
+			before, last = last, r
+			continue
+		case acronym:
 			start, parts = s.split(start, parts)
 		}
 		if len(s.fold) < maxWord {
@@ -122,6 +127,12 @@ func (s *scanner) identifier(text string) int {
 		s.word(string(s.fold), word)
 	}
 	return i
+}
+
+// endsPart says that no more small letters follow.
+func endsPart(text string) bool {
+	r, _ := utf8.DecodeRuneInString(text)
+	return !unicode.IsLower(r)
 }
 
 // part ends a part of an identifier.
