@@ -101,3 +101,19 @@ func BenchmarkSearch(b *testing.B) {
 		x.Search(queries[i%len(queries)].Text, 15, nil)
 	}
 }
+
+// BenchmarkReplace updates the server with the longest list.
+func BenchmarkReplace(b *testing.B) {
+	d := shared(b)
+	x := indexed(d.Tools, nil)
+	var docs []Document
+	for _, t := range d.Of("mcp") {
+		if t.Server == "azure_mcp" {
+			docs = append(docs, document(t))
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		x.Replace("azure_mcp", docs)
+	}
+}

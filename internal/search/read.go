@@ -31,7 +31,7 @@ func read(d *Document) [fields][]string {
 	about, more := sentence(d.ServerDescription)
 	parts[fieldRest] = []string{rest, about, more}
 	w := walker{parts: &parts}
-	w.dec = jsontext.NewDecoder(bytes.NewReader(d.Schema[:min(len(d.Schema), maxSchema)]),
+	w.dec = jsontext.NewDecoder(bytes.NewBuffer(d.Schema[:min(len(d.Schema), maxSchema)]), // a Buffer is not copied
 		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	w.schema(0)
 	return parts

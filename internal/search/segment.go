@@ -48,7 +48,7 @@ type impact struct {
 // build makes the segment of one source.
 func build(source string, docs []Document, w *weights) *segment {
 	words() // so that no search pays for reading the lists
-	b := builder{w: w, seg: &segment{
+	b := builder{w: w, scan: scanner{known: map[string]token{}}, seg: &segment{
 		source: source,
 		docs:   make([]entry, 0, len(docs)),
 		terms:  map[string]int32{},

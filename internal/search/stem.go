@@ -30,6 +30,8 @@ func stem(w string) string {
 
 func plural(w string) string {
 	switch {
+	case w[len(w)-1] != 's':
+		return w
 	case strings.HasSuffix(w, "sses"):
 		return w[:len(w)-2]
 	case strings.HasSuffix(w, "ies") && len(w) > 4:
@@ -38,21 +40,19 @@ func plural(w string) string {
 		return w[:len(w)-2]
 	case strings.HasSuffix(w, "ss"), strings.HasSuffix(w, "us"), strings.HasSuffix(w, "is"):
 		return w
-	case w[len(w)-1] == 's':
-		return w[:len(w)-1]
 	}
-	return w
+	return w[:len(w)-1]
 }
 
 func ending(w string) string {
 	switch {
 	case strings.HasSuffix(w, "ing") && hasVowel(w[:len(w)-3]) && len(w) > 5:
-		w = single1(w[:len(w)-3])
+		w = undouble(w[:len(w)-3])
 	case strings.HasSuffix(w, "eed"):
 	case strings.HasSuffix(w, "ied") && len(w) > 4:
 		w = w[:len(w)-3] + "y"
 	case strings.HasSuffix(w, "ed") && hasVowel(w[:len(w)-2]):
-		w = single1(w[:len(w)-2])
+		w = undouble(w[:len(w)-2])
 	case strings.HasSuffix(w, "ation"), strings.HasSuffix(w, "ator"), strings.HasSuffix(w, "sion"), strings.HasSuffix(w, "tion"):
 		w = strings.TrimSuffix(strings.TrimSuffix(w, "ion"), "or")
 	case strings.HasSuffix(w, "ment") && len(w) > 6:
@@ -69,8 +69,8 @@ func ending(w string) string {
 	return w
 }
 
-// single1 undoes the doubling of `plotting`.
-func single1(w string) string {
+// undouble undoes the doubling of `plotting`.
+func undouble(w string) string {
 	n := len(w)
 	if n > 3 && w[n-1] == w[n-2] && !strings.ContainsRune("lsz", rune(w[n-1])) {
 		return w[:n-1]

@@ -36,6 +36,9 @@ type token struct {
 type scanner struct {
 	out  []token
 	fold []byte // the word being read
+	// known are the words read before. Texts of one server repeat themselves;
+	// nil in a scanner for a short text.
+	known map[string]token
 }
 
 // scan appends the terms of text.
@@ -100,6 +103,14 @@ func (s *scanner) identifier(text string) int {
 	var before, last rune
 	i := 0
 	for i < len(text) {
+		if c := text[i]; 'a' <= c && c <= 'z' && !unicode.IsUpper(last) { // most letters
+			if len(s.fold) < maxWord {
+				s.fold = append(s.fold, c)
+			}
+			before, last = last, rune(c)
+			i++
+			continue
+		}
 		r, n := utf8.DecodeRuneInString(text[i:])
 		if classify(r) != classLetter {
 			break
@@ -122,9 +133,9 @@ func (s *scanner) identifier(text string) int {
 	}
 	if parts > 0 {
 		s.part(start, parts)
-		s.word(string(s.fold), whole)
+		s.word(s.fold, whole)
 	} else if len(s.fold) > 0 {
-		s.word(string(s.fold), word)
+		s.word(s.fold, word)
 	}
 	return i
 }
@@ -138,7 +149,7 @@ func endsPart(text string) bool {
 // part ends a part of an identifier.
 func (s *scanner) part(start, parts int) (int, int) {
 	if len(s.fold) > start && parts < maxPieces {
-		s.word(string(s.fold[start:]), word)
+		s.word(s.fold[start:], word)
 		parts++
 	}
 	return len(s.fold), parts
@@ -149,7 +160,7 @@ func (s *scanner) split(start, parts int) (int, int) {
 	_, n := utf8.DecodeLastRune(s.fold)
 	at := len(s.fold) - n
 	if at > start && parts < maxPieces {
-		s.word(string(s.fold[start:at]), word)
+		s.word(s.fold[start:at], word)
 		return at, parts + 1
 	}
 	return start, parts
@@ -185,10 +196,20 @@ func (s *scanner) unbroken(text string, c class) int {
 	return i
 }
 
-func (s *scanner) word(plain string, k kind) {
-	if plain != "" {
-		s.out = append(s.out, token{stem(plain), k, plain})
+func (s *scanner) word(plain []byte, k kind) {
+	if len(plain) == 0 {
+		return
 	}
+	t, ok := s.known[string(plain)]
+	if !ok {
+		t.plain = string(plain)
+		t.term = stem(t.plain)
+		if s.known != nil {
+			s.known[t.plain] = t
+		}
+	}
+	t.kind = k
+	s.out = append(s.out, t)
 }
 
 func (s *scanner) emit(term string, k kind) {
