@@ -13,6 +13,9 @@ const (
 	maxTerms  = 256     // different terms, with all that is added to them
 	maxQuotes = 200     // bytes between two quotes
 	maxNear   = 4       // unknown words that spellings are looked for
+	maxNamed  = 64      // words that look like names
+	// maxRequired bounds the words with a plus; further ones count like others.
+	maxRequired = 32
 )
 
 // Select parses the form `select:A,B`, which asks for tools by name instead of
@@ -27,8 +30,8 @@ func Select(query string) (names []string, ok bool) {
 	}
 	for name := range strings.SplitSeq(query[len(prefix):], ",") {
 		name = strings.TrimSpace(strings.Trim(strings.TrimSpace(name), "\"'`"))
-		if name != "" && !slices.Contains(names, name) {
-			names = append(names, name)
+		if name != "" {
+			names = appendNew(names, name)
 		}
 		if len(names) == maxTerms {
 			break
@@ -109,13 +112,13 @@ func (p *parser) span(text string, quoted bool) {
 		}
 		p.scan.out = p.scan.out[:0]
 		p.scan.scan(f)
-		if name := squash(f); len(name) > 5 && (strings.ContainsAny(f, "_-.:/") || len(p.scan.out) > 1) && len(p.q.named) < maxTerms {
-			p.q.named = append(p.q.named, name)
+		if name := squash(f); len(name) > 5 && len(p.scan.out) > 1 && len(p.q.named) < maxNamed {
+			p.q.named = appendNew(p.q.named, name)
 		}
 		for _, t := range p.scan.out {
 			p.mention(t, quoted)
-			if must && t.kind != whole && !(t.kind == single && len(p.scan.out) > 1) {
-				p.q.required = append(p.q.required, t.term)
+			if must && t.kind != whole && !(t.kind == single && len(p.scan.out) > 1) && len(p.q.required) < maxRequired {
+				p.q.required = appendNew(p.q.required, t.term)
 			}
 			if t.kind != word || words().stop[t.plain] {
 				before = ""
@@ -186,6 +189,13 @@ func (p *parser) add(t term) {
 	}
 	p.seen[t.text] = 0
 	p.q.terms = append(p.q.terms, t)
+}
+
+func appendNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
 }
 
 func startsWord(s string) bool {

@@ -43,7 +43,7 @@ func (x *Index) Search(text string, limit int, keep func(name string) bool) []Hi
 	for i := range r.q.terms {
 		r.score(&r.q.terms[i], r.q.terms[i].of == i)
 	}
-	r.boost()
+	r.byName()
 	r.require()
 	if r.pairs && w.feedback > 0 {
 		for _, t := range r.feedback(keep) {
@@ -169,11 +169,19 @@ func (r *ranker) score(t *term, own bool) {
 	}
 }
 
-// boost adds what names tell: exact ones, prefixes, names among other words, and
+// prefixFactor is what a name that begins with the query, which is a word, counts
+// more; namedBonus is more than words usually bring: a tool's name among other
+// words is meant.
+const (
+	prefixFactor = 1.5
+	namedBonus   = 30
+)
+
+// byName adds what names tell: exact ones, prefixes, names among other words, and
 // how much of the name is in the query.
-func (r *ranker) boost() {
-	prefix := r.q.key != "" && len(r.q.key) >= 3 && r.q.words <= 3
-	hard := prefix && (r.q.words == 1 && len(r.q.named) > 0 || !r.known())
+func (r *ranker) byName() {
+	prefix := len(r.q.key) >= 3 && r.q.words <= 3
+	first := prefix && (r.q.words == 1 && len(r.q.named) > 0 || !r.known())
 	base := 0
 	for _, s := range r.st.segments {
 		for i := range s.docs {
@@ -181,38 +189,35 @@ func (r *ranker) boost() {
 			if r.inName[doc] > 0 {
 				r.scores[doc] *= 1 + r.w.cover*float32(r.inName[doc])/d.words
 			}
-			if hard && (strings.HasPrefix(d.own, r.q.key) || strings.HasPrefix(d.full, r.q.key)) {
+			switch {
+			case first && (strings.HasPrefix(d.own, r.q.key) || strings.HasPrefix(d.full, r.q.key)):
 				r.tier[doc] = tierPrefix
-			} else if prefix && strings.HasPrefix(d.own, r.q.key) {
-				r.scores[doc] *= 1.5
+			case prefix && strings.HasPrefix(d.own, r.q.key):
+				r.scores[doc] *= prefixFactor
 			}
 		}
-		for _, name := range r.q.named {
-			for _, doc := range s.names[name] {
-				r.scores[base+int(doc)] += namedBonus
-			}
-		}
-		for _, doc := range r.called(s) {
-			r.tier[base+int(doc)] = tierOwn
-			if s.docs[doc].full == r.q.key {
-				r.tier[base+int(doc)] = tierFull
-			}
-		}
+		r.exact(s, base)
 		base += len(s.docs)
 	}
 }
 
-// called are the documents of a segment whose name the query is.
-func (r *ranker) called(s *segment) []int32 {
-	if r.q.key == "" { // a name of signs alone
-		return nil
+// exact finds the names of one segment, whose documents begin at base.
+func (r *ranker) exact(s *segment, base int) {
+	for _, name := range r.q.named {
+		for _, doc := range s.names[name] {
+			r.scores[base+int(doc)] += namedBonus
+		}
 	}
-	return s.names[r.q.key]
+	if r.q.key == "" { // a name of signs alone
+		return
+	}
+	for _, doc := range s.names[r.q.key] {
+		r.tier[base+int(doc)] = tierOwn
+		if s.docs[doc].full == r.q.key {
+			r.tier[base+int(doc)] = tierFull
+		}
+	}
 }
-
-// namedBonus is more than words usually bring: a tool's name among other words
-// is meant.
-const namedBonus = 30
 
 // known says that every word of the query is one of the index.
 func (r *ranker) known() bool {
@@ -227,20 +232,19 @@ func (r *ranker) known() bool {
 // require drops the documents without a required word.
 func (r *ranker) require() {
 	for _, must := range r.q.required {
-		base := 0
-		for _, s := range r.st.segments {
-			var list []posting
-			if n, ok := s.terms[must]; ok {
-				list = s.lists[n]
-			}
-			for i := range s.docs {
-				if len(list) > 0 && int(list[0].doc()) == i {
-					list = list[1:]
-				} else {
-					r.tier[base+i] = tierNone
+		at := slices.IndexFunc(r.q.terms, func(t term) bool { return t.text == must })
+		has := make([]bool, r.st.docs)
+		if at >= 0 {
+			for _, f := range r.q.terms[at].found {
+				for _, p := range f.list {
+					has[f.base+p.doc()] = true
 				}
 			}
-			base += len(s.docs)
+		}
+		for doc, ok := range has {
+			if !ok {
+				r.tier[doc] = tierNone
+			}
 		}
 	}
 }
@@ -253,16 +257,18 @@ func (r *ranker) feedback(keep func(string) bool) []term {
 		has[t.text] = true
 	}
 	sum := map[string]float32{}
-	top := r.top(r.w.tops, keep)
-	for _, c := range top {
+	for _, c := range r.top(r.w.tops, keep) {
 		for _, p := range c.seg.pairs[c.local] {
 			if !has[p.term] {
-				sum[p.term] += c.score / top[0].score * p.tf / (p.tf + r.w.k1)
+				sum[p.term] += c.score * p.tf / (p.tf + r.w.k1)
 			}
 		}
 	}
 	found := make([]term, 0, len(sum))
 	for text, v := range sum {
+		if v <= 0 {
+			continue
+		}
 		t := term{text: text, kind: pair, of: -1}
 		r.find(&t)
 		t.weight = v * r.idf(t.df)
@@ -272,7 +278,7 @@ func (r *ranker) feedback(keep func(string) bool) []term {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.text, b.text))
 	})
 	found = found[:min(len(found), r.w.given)]
-	for i := len(found) - 1; i >= 0; i-- {
+	for i := len(found) - 1; i >= 0; i-- { // the first last: the others are measured by it
 		found[i].weight *= r.w.feedback / found[0].weight
 	}
 	return found
