@@ -381,3 +381,39 @@ func TestWeighing(t *testing.T) {
 		}
 	}
 }
+
+// Long queries get no guesses, but joined words; a name of its own goes before
+// the short name of another; a rare synonym is worth no more than the word.
+func TestRanking(t *testing.T) {
+	deep := strings.Repeat(`{"properties":{"a":`, maxDepth+1) + `{"properties":{"abyss":{}}}` + strings.Repeat(`}}`, maxDepth+1)
+	docs := []Document{
+		{Name: "joined", Description: "filesystem"}, {Name: "parted", Title: "snow fall"}, {Name: "from", Server: "quokka"},
+		{Name: "alpha", Description: "x"}, {Name: "b__alpha", Short: "alpha", Title: "alpha", Description: "alpha alpha"},
+		{Name: "listed", Schema: []byte(`{"properties":{"rows":{"items":{"properties":{"wombat":{}}}}}}`)},
+		{Name: "deep", Schema: []byte(deep)}, {Name: "rare", Description: "purge"},
+	}
+	for i := range 100 {
+		docs = append(docs, Document{Name: fmt.Sprint("n", i), Description: "nothing"}, Document{Name: fmt.Sprint("d", i), Description: "deleting"})
+	}
+	x := new(Index)
+	x.Replace("", docs)
+	for _, test := range []struct {
+		query string
+		want  []string
+	}{
+		{"please could you tell me what is in the file system now", []string{"joined"}},
+		{"please could you tell me about the snowfall of the last days", []string{"parted"}},
+		{"please could you tell me about the snowfalk of the last days", nil},
+		{"quokka", []string{"from"}},
+		{"alpha", []string{"alpha", "b__alpha"}},
+		{"wombat", []string{"listed"}},
+		{"abyss", nil}, // deeper than is read
+	} {
+		if diff := cmp.Diff(test.want, names(x.Search(test.query, 9, nil))); diff != "" {
+			t.Errorf("search %q (-want +got):\n%s", test.query, diff)
+		}
+	}
+	if got := names(x.Search("delete", maxHits, nil)); len(got) != 101 || got[100] != "rare" {
+		t.Errorf("search delete: %d hits, rare at %d", len(got), slices.Index(got, "rare"))
+	}
+}
