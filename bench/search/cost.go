@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"time"
@@ -13,7 +15,12 @@ import (
 // costs prints times and memory of the index over all tools.
 func costs(d *sets.Data) {
 	docs := documents(d.Tools)
-	fmt.Printf("\n| %d tools, %d sources | target | p50 | p99 |\n|---|---|---|---|\n", len(d.Tools), len(docs))
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		load = []byte("unknown") // not Linux
+	}
+	fmt.Printf("\n%s %s/%s, %d cores, load %s\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), bytes.TrimSpace(load))
+	fmt.Printf("| %d tools, %d sources | target | p50 | p99 |\n|---|---|---|---|\n", len(d.Tools), len(docs))
 	build := sample(15, func(int) { fill(new(search.Index), docs) })
 	row("index built, ms", "400", build, time.Millisecond)
 	x := new(search.Index)

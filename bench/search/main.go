@@ -71,6 +71,7 @@ func run(dir string) error {
 	for _, size := range []int{500, 3000, len(d.Tools)} {
 		table("mixed", mixed, d.Around(mixed, size))
 	}
+	table("others", d.Others(), d.Tools)
 	agent := d.Queries["livemcpbench-agent"]
 	table("agent-written", agent, d.Of("livemcpbench"))
 	table("agent-written", agent, d.Tools)

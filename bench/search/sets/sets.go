@@ -158,6 +158,26 @@ func (d *Data) Mixed() []Query {
 	return out
 }
 
+// Others are queries that are neither in the sample nor in the half that weights
+// are fitted on: 100 of each set but livemcpbench, which the sample has whole.
+// Nothing was fitted on metatool.
+func (d *Data) Others() []Query {
+	var out []Query
+	for _, part := range []struct {
+		set  string
+		from int
+	}{{"bfcl", 100}, {"stabletoolbench", 79}, {"sealtools", 56}, {"metatool", 0}} {
+		n := 0
+		for _, q := range d.Queries[part.set][part.from:] {
+			if !q.Half() && n < 100 {
+				out = append(out, q)
+				n++
+			}
+		}
+	}
+	return out
+}
+
 // Around returns size tools: those that the queries should find, and others
 // taken by chance with seed 1.
 func (d *Data) Around(queries []Query, size int) []Tool {
