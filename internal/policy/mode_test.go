@@ -96,7 +96,10 @@ func TestFetchNamesTheHost(t *testing.T) {
 		{Plan, "http://go.dev", "using web_fetch on go.dev needs approval in approval mode plan", "WebFetch(domain:go.dev)"},
 		{Default, "https://[2001:db8::1]/", "using web_fetch on 2001:db8::1 needs approval in approval mode default", "WebFetch(domain:2001:db8::1)"},
 		{Default, "https://[::FFFF:192.0.2.1]/", "using web_fetch on 192.0.2.1 needs approval in approval mode default", "WebFetch(domain:192.0.2.1)"},
-		{Default, "not a url\x00", "using web_fetch needs approval in approval mode default", "web_fetch"},
+		// What cannot be read as an address is no reason to open all of them.
+		{Default, "not a url\x00", "using web_fetch needs approval in approval mode default", ""},
+		{Default, "http://[::1/x", "using web_fetch needs approval in approval mode default", ""},
+		{Plan, "file:///etc/passwd", "using web_fetch needs approval in approval mode plan", ""},
 	} {
 		p, _, err := New(Options{Mode: tc.mode, Dir: w.ws, Home: w.home})
 		if err != nil {

@@ -84,10 +84,13 @@ func (a *act) opener() string {
 	case actCommand:
 		return "Bash(" + line(a.words) + ")"
 	case actUse:
-		if a.host != "" && a.tool == webTool {
-			return "WebFetch(domain:" + a.host + ")"
+		if a.tool != webTool {
+			return a.tool
 		}
-		return a.tool
+		if a.host == "" { // no address, so no rule means it: the tool's name would mean every host
+			return ""
+		}
+		return "WebFetch(domain:" + a.host + ")"
 	}
 	return ""
 }
