@@ -147,15 +147,16 @@ func (s *Session) keepTodos(state *session.State, log *session.Log) error {
 }
 
 // prompt returns what makes the system prompt. Date and memory are those of the
-// beginning: a prompt that changes costs the provider's cache.
+// beginning: a prompt that changes costs the provider's cache. Tools and the
+// approval mode are those of now, for they decide what the prompt may ask for.
 func (s *Session) prompt(o AgentOptions, memory []agent.MemoryFile) func() string {
 	p := agent.PromptOptions{
 		Dir: s.opt.Dir, Root: s.project, Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Today: time.Now().Format(time.DateOnly), Approval: string(s.rules.Mode()),
+		Today:    time.Now().Format(time.DateOnly),
 		Headless: o.Headless, System: o.System, Append: o.Append, Memory: memory,
 	}
 	return func() string {
-		p.View = s.View()
+		p.View, p.Approval = s.View(), s.ApprovalMode()
 		return agent.Prompt(p)
 	}
 }
