@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"unicode"
 
 	"capstan/internal/config"
@@ -182,20 +183,17 @@ func (s *Session) keyFile(p *config.Provider) (string, error) {
 	} else if !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(p.From.File), path)
 	}
-	if info, err := os.Stat(path); err != nil {
-		return "", err
-	} else if !info.Mode().IsRegular() { // opening a named pipe would wait
-		return "", fmt.Errorf("%s is no regular file", path)
-	}
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a named pipe does not make it wait
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
-	info, err := f.Stat()
+	defer func() { _ = f.Close() }() // only read
+	info, err := f.Stat()            // of what was opened, whatever the path leads to by now
 	switch {
 	case err != nil:
 		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("%s is no regular file", path)
 	case !ours(info):
 		return "", fmt.Errorf("%s belongs to somebody else", path)
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
