@@ -22,7 +22,7 @@ const planMode = "plan"
 // policy, as texts.
 type PlanOptions struct {
 	// Mode returns the approval mode in force, and SetMode changes it. SetMode
-	// is called only after a yes.
+	// is called only after a yes, and only when the mode is still plan.
 	Mode    func() string
 	SetMode func(mode string) error
 	// Approve shows a person the plan, in Markdown, and asks whether to begin.
@@ -33,7 +33,7 @@ type PlanOptions struct {
 // A PlanAnswer is what the person said to a plan.
 type PlanAnswer struct {
 	Yes   bool
-	Mode  string // with a yes: the approval mode to go on with; empty means "default"
+	Mode  string // with a yes: the approval mode to go on with; empty means "default", "plan" is refused
 	Words string // what the model should be told besides
 }
 
@@ -67,12 +67,22 @@ func (t *exitPlan) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, 
 		return tool.Fail(tool.CodeAborted, "the question was cancelled before the user answered; plan mode is still in force"), nil
 	case err != nil:
 		return tool.Fail(tool.CodeFailed, "asking the user about the plan: %v; plan mode is still in force", err), nil
+	}
+	now := t.o.Mode() // while the question was open, the person may have changed it by another way
+	switch {
+	case !answer.Yes && now != planMode:
+		return tool.Text("The user did not approve the plan, though the approval mode is " + now + " by now. Change the plan, or ask what is unclear." + said(answer.Words)), nil
 	case !answer.Yes:
 		return tool.Text("The user did not approve the plan, and plan mode is still in force. Change the plan, or ask what is unclear." + said(answer.Words)), nil
+	case now != planMode:
+		return tool.Text("The user approved the plan. The approval mode is " + now + ", to which it was changed meanwhile: begin with the work." + said(answer.Words)), nil
 	}
 	mode := answer.Mode
-	if mode == "" {
+	switch mode {
+	case "":
 		mode = "default"
+	case planMode:
+		return tool.Result{}, fmt.Errorf("leaving plan mode: the answer is a yes to go on in approval mode %s, which it would not leave", planMode)
 	}
 	if err := t.o.SetMode(mode); err != nil {
 		return tool.Result{}, fmt.Errorf("leaving plan mode: %w", err)

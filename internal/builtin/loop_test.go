@@ -153,6 +153,7 @@ func TestExitPlanMode(t *testing.T) {
 		{"no", call, "plan", PlanAnswer{Words: "keep the API", Mode: "yolo"}, nil, nil, "The user did not approve the plan, and plan mode is still in force. Change the plan, or ask what is unclear. They said: keep the API", "plan"},
 		{"nobody", call, "plan", PlanAnswer{Yes: true}, errors.New("gone"), nil, "TOOL_FAILED asking the user about the plan: gone; plan mode is still in force", "plan"},
 		{"no such mode", call, "plan", PlanAnswer{Yes: true, Mode: "wild"}, nil, errors.New("unknown approval mode"), "ERROR leaving plan mode: unknown approval mode", "plan"},
+		{"to plan mode", call, "plan", PlanAnswer{Yes: true, Mode: "plan"}, nil, nil, "ERROR leaving plan mode: the answer is a yes to go on in approval mode plan, which it would not leave", "plan"},
 		{"not in plan mode", call, "default", PlanAnswer{Yes: true, Mode: "yolo"}, nil, nil, "TOOL_FAILED there is no plan mode to leave: the approval mode is default; begin with the work", "default"},
 		{"blank", `{"plan":" \n"}`, "plan", PlanAnswer{Yes: true}, nil, nil, "INVALID_ARGS /plan: it is blank; write down what you would do, step by step", "plan"},
 		{"no plan", `{}`, "plan", PlanAnswer{Yes: true}, nil, nil, "INVALID_ARGS /plan: is required but missing (a string)", "plan"},
@@ -178,6 +179,24 @@ func TestExitPlanMode(t *testing.T) {
 				t.Errorf("mode %s, got %q\nwant %q", mode, got, tc.want)
 			}
 		})
+	}
+	// What the person chose elsewhere, while the question was open, stays.
+	for yes, want := range map[bool]string{
+		true:  "The user approved the plan. The approval mode is auto-edit, to which it was changed meanwhile: begin with the work.",
+		false: "The user did not approve the plan, though the approval mode is auto-edit by now. Change the plan, or ask what is unclear.",
+	} {
+		mode := "plan"
+		tl := &exitPlan{PlanOptions{
+			Mode:    func() string { return mode },
+			SetMode: func(m string) error { t.Errorf("the mode was changed to %s", m); return nil },
+			Approve: func(context.Context, string) (PlanAnswer, error) {
+				mode = "auto-edit"
+				return PlanAnswer{Yes: yes, Mode: "yolo"}, nil
+			},
+		}}
+		if got := told(run(t, tl, call)); got != want {
+			t.Errorf("yes %t: %s", yes, got)
+		}
 	}
 	// A yes that comes after the interrupt changes nothing.
 	ctx, cancel := context.WithCancel(context.Background())
