@@ -177,8 +177,8 @@ func guard(_, address string, _ syscall.RawConn) error {
 //
 // Behind a proxy it is the proxy that connects, and what a name means there
 // cannot be seen from here. Then the host is judged by what it means here; a
-// name that only the proxy knows is left to the proxy, whose own address the
-// user chose.
+// name that there is none of here is left to the proxy, whose own address the
+// user chose. One that could not be looked up is not: it may be a private one.
 func (t *webFetch) transport(ctx context.Context, req *http.Request) (*http.Transport, error) {
 	proxy, err := t.proxy(req)
 	if err != nil {
@@ -218,15 +218,21 @@ func (t *webFetch) known(ctx context.Context, host string) error {
 	if name := "." + strings.TrimSuffix(strings.ToLower(host), "."); strings.HasSuffix(name, ".localhost") {
 		return &privateError{addr: host, what: "loopback"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	look, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	resolver := t.dialer.Resolver
 	if resolver == nil {
 		resolver = net.DefaultResolver
 	}
-	addrs, err := resolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
+	addrs, err := resolver.LookupNetIP(look, "ip", host)
+	var dns *net.DNSError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &dns) && dns.IsNotFound:
 		return nil // only the proxy knows it
+	case err != nil:
+		return fmt.Errorf("looking up whether %s is on the public internet: %w; where names can be looked up only by the proxy, the user can leave all to it with the setting web.allowPrivate", host, err)
 	}
 	for _, a := range addrs {
 		if what := private(a); what != "" {

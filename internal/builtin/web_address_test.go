@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -80,6 +81,9 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
+// servfail, in place of addresses, is a name whose servers do not answer.
+const servfail = "SERVFAIL"
+
 // names answers questions about names as a DNS server does: the addresses that
 // a name has, or that it does not exist.
 func resolver(names map[string][]string) *net.Resolver {
@@ -113,6 +117,9 @@ func answerOne(c net.Conn, names map[string][]string) error {
 	if !ok {
 		m.RCode = dnsmessage.RCodeNameError
 	}
+	if slices.Contains(addrs, servfail) {
+		m.RCode, addrs = dnsmessage.RCodeServerFailure, nil
+	}
 	for _, s := range addrs {
 		h := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}
 		switch a := netip.MustParseAddr(s); {
@@ -132,7 +139,7 @@ func answerOne(c net.Conn, names map[string][]string) error {
 
 var hosts = map[string][]string{
 	"inside.example.test": {"10.0.0.1"}, "metadata.example.test": {"169.254.169.254"}, "self.example.test": {"127.0.0.1", "::1"}, "mapped.example.test": {"::ffff:127.0.0.1"},
-	"mixed.example.test": {"192.0.2.1", "127.0.0.1"},
+	"mixed.example.test": {"192.0.2.1", "127.0.0.1"}, "silent.example.test": {servfail},
 }
 
 // An address that is not public is not connected to, however it is spelled and
@@ -171,7 +178,8 @@ func TestPrivateIsRefused(t *testing.T) {
 }
 
 // Behind a proxy, whose address is the user's choice, a host is judged by what
-// it means here, and left to the proxy when it means nothing here.
+// it means here, and left to the proxy when it means nothing here. One that
+// could not be looked up may mean anything and is not left to it.
 func TestProxy(t *testing.T) {
 	var asked atomic.Value
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -188,6 +196,7 @@ func TestProxy(t *testing.T) {
 		"http://a.LOCALHOST./":             "a.LOCALHOST. is not on the public internet (loopback)",
 		"http://inside.example.test/":      "inside.example.test leads to 10.0.0.1, which is not on the public internet (private)",
 		"https://mixed.example.test/":      "mixed.example.test leads to ",
+		"http://silent.example.test/":      "looking up whether silent.example.test is on the public internet: ",
 	} {
 		asked.Store("")
 		f := newWebFetch(WebOptions{Proxy: func(*http.Request) (*url.URL, error) { return proxy, nil }}).(*webFetch)
