@@ -225,6 +225,11 @@ func TestStructuredOutput(t *testing.T) {
 			`{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"definitions":{"x":{"type":"integer"}},"properties":{"value":{"items":{"$ref":"#/definitions/x"},"type":"array"}},"required":["value"],"type":"object"}`, `{"value":[1]}`, `[1]`},
 		{`{"$id":"urn:x","type":"array","items":{"$ref":"#/$defs/x"},"$defs":{"x":{"type":"integer"}}}`,
 			`{"additionalProperties":false,"properties":{"value":{"$defs":{"x":{"type":"integer"}},"$id":"urn:x","items":{"$ref":"#/$defs/x"},"type":"array"}},"required":["value"],"type":"object"}`, `{"value":[1]}`, `[1]`},
+		// What only looks like a reference is none: an answer may be about schemas.
+		{`{"enum":[{"$ref":"#"},["$ref","#"],"$ref"]}`, `{"additionalProperties":false,"properties":{"value":{"enum":[{"$ref":"#"},["$ref","#"],"$ref"]}},"required":["value"],"type":"object"}`, `{"value":{"$ref":"#"}}`, `{"$ref":"#"}`},
+		{`{"type":"array","default":[{"$ref":"#/items"}]}`, `{"additionalProperties":false,"properties":{"value":{"default":[{"$ref":"#/items"}],"type":"array"}},"required":["value"],"type":"object"}`, `{"value":[]}`, `[]`},
+		{`{"type":"array","items":{"$id":"urn:y","properties":{"in":{"$ref":"#"}}}}`,
+			`{"additionalProperties":false,"properties":{"value":{"items":{"$id":"urn:y","properties":{"in":{"$ref":"#"}}},"type":"array"}},"required":["value"],"type":"object"}`, `{"value":[{"in":{}}]}`, `[{"in":{}}]`},
 	} {
 		s, err := NewStructured(json.RawMessage(tc.schema))
 		if err != nil {
@@ -261,6 +266,8 @@ func TestStructuredOutputFaults(t *testing.T) {
 		`5`:                                                      "reading the schema of the answer: compiling schema: it must be an object or a boolean, not number 5",
 		`{"type":"array","items":{"$ref":"#"}}`:                  "reading the schema of the answer: an answer that is no object may refer to its $defs only, not to #; make it an object with a property for the answer",
 		`{"type":"object","type":"array"}`:                       "reading the schema of the answer: ",
+		// A definition that is used counts as a schema wherever it lies.
+		`{"type":"array","items":{"$ref":"#/$defs/x/default"},"$defs":{"x":{"default":{"items":{"$ref":"#"}}}}}`: "reading the schema of the answer: an answer that is no object may refer to its $defs only, not to #;",
 	} {
 		if _, err := NewStructured(json.RawMessage(raw)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s:\n got %v\nwant %s", raw, err, want)

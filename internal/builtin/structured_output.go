@@ -37,13 +37,14 @@ func NewStructured(answer json.RawMessage) (*Structured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the schema of the answer: %w", err)
 	}
-	if _, err := schema.Compile(raw); err != nil { // as the user wrote it, so that places are theirs
+	whole, err := schema.Compile(raw) // as the user wrote it, so that places are theirs
+	if err != nil {
 		return nil, fmt.Errorf("reading the schema of the answer: %w", err)
 	}
 	s := &Structured{}
 	if input, ok := objects(raw); ok {
 		raw = input
-	} else if raw, err = wrap(raw); err != nil {
+	} else if raw, err = wrap(raw, whole); err != nil {
 		return nil, fmt.Errorf("reading the schema of the answer: %w", err)
 	} else {
 		s.wrap = true
@@ -74,7 +75,7 @@ func objects(raw json.RawMessage) (json.RawMessage, bool) {
 
 // wrap puts a schema one level down. Its definitions move to the root, where
 // its references look for them, unless it has an $id, which keeps them.
-func wrap(raw json.RawMessage) (json.RawMessage, error) {
+func wrap(raw json.RawMessage, whole *schema.Schema) (json.RawMessage, error) {
 	root := map[string]any{"type": "object", "required": []string{wrapped}, "additionalProperties": false}
 	var inner map[string]json.RawMessage
 	if json.Unmarshal(raw, &inner) == nil && inner != nil {
@@ -83,7 +84,7 @@ func wrap(raw json.RawMessage) (json.RawMessage, error) {
 			delete(inner, "$schema")
 		}
 		if _, ok := inner["$id"]; !ok {
-			if err := references(raw); err != nil {
+			if err := references(whole); err != nil {
 				return nil, err
 			}
 			for _, k := range []string{"$defs", "definitions"} {
@@ -100,20 +101,13 @@ func wrap(raw json.RawMessage) (json.RawMessage, error) {
 }
 
 // references refuses those that would mean another schema one level down.
-func references(raw json.RawMessage) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	for prev := json.Token(nil); ; {
-		t, err := dec.Token()
-		if err != nil { // its end: it was parsed before
-			return nil
-		}
-		ref, isText := t.(string)
-		if isText && (prev == "$ref" || prev == "$dynamicRef" || prev == "$recursiveRef") &&
-			strings.HasPrefix(ref, "#") && !strings.HasPrefix(ref, "#/$defs/") && !strings.HasPrefix(ref, "#/definitions/") {
+func references(whole *schema.Schema) error {
+	for _, ref := range whole.InnerReferences() {
+		if !strings.HasPrefix(ref, "#/$defs/") && !strings.HasPrefix(ref, "#/definitions/") {
 			return errors.New("an answer that is no object may refer to its $defs only, not to " + ref + "; make it an object with a property for the answer")
 		}
-		prev = t
 	}
+	return nil
 }
 
 // Spec returns the definition, with the user's schema.

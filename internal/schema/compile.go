@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 const (
@@ -16,7 +17,14 @@ const (
 type Schema struct {
 	root    *node
 	dynamic bool // some $dynamicRef is in it
+	inner   []string
 }
+
+// InnerReferences returns what the schema's references say that lead into the
+// schema itself, as "#/$defs/x" or "#": those of each subschema that counts, once
+// each. A text like that in an enum or a default is none, nor does one count in
+// a subschema with an $id, where # is that subschema.
+func (s *Schema) InnerReferences() []string { return slices.Clone(s.inner) }
 
 // Compile reads a JSON Schema of draft 2020-12, or of draft-07 when $schema
 // says so. Of older drafts, draft-06 and draft-04 are read like draft-07 and
@@ -48,6 +56,7 @@ func compile(raw []byte, extra map[string][]byte) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compiling schema: %w", err)
 	}
+	c.whole = r
 	root := c.enqueue(doc, r, "")
 	if err := c.drain(); err != nil {
 		return nil, fmt.Errorf("compiling schema: %w", err)
@@ -55,7 +64,7 @@ func compile(raw []byte, extra map[string][]byte) (*Schema, error) {
 	if err := findLoop(root); err != nil {
 		return nil, fmt.Errorf("compiling schema: %w", err)
 	}
-	return &Schema{root: root, dynamic: c.dynamic}, nil
+	return &Schema{root: root, dynamic: c.dynamic, inner: c.inner}, nil
 }
 
 // compiler turns the subschemas that are reachable from the root into nodes,
@@ -66,6 +75,8 @@ type compiler struct {
 	queue   []job
 	dynamic bool
 	err     error
+	whole   *resource // that of the root
+	inner   []string  // references of whole into itself
 }
 
 type job struct {

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -71,6 +72,9 @@ func (k *keywords) reference(keyword string, v *value) *node {
 	if v.kind != stringKind {
 		k.fail(keyword, "must be a string, not %s", v.describe())
 		return nil
+	}
+	if k.node.resource == k.whole && strings.HasPrefix(v.text, "#") && !slices.Contains(k.inner, v.text) {
+		k.inner = append(k.inner, v.text)
 	}
 	target, r, err := k.library.resolve(v.text, k.node.resource)
 	if err != nil {
