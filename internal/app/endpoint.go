@@ -122,9 +122,6 @@ func (s *Session) client(e *endpoint) (client, error) {
 		return nil, e.noKey()
 	}
 	u, _ := url.Parse(e.base) // endpoint has tried it
-	if password, ok := u.User.Password(); ok {
-		s.secret(password)
-	}
 	if key != "" && u.Scheme == "http" && !local(u.Hostname()) {
 		s.warn("the key for %s travels unencrypted: its address begins with http://", e.name)
 	}
@@ -172,17 +169,23 @@ func (s *Session) key(e *endpoint) (string, error) {
 	return key, nil
 }
 
+// keyPath is where the key file of an entry lies.
+func (s *Session) keyPath(p *config.Provider) string {
+	if rest, ok := strings.CutPrefix(p.KeyFile, "~/"); ok {
+		return filepath.Join(s.home, rest)
+	}
+	if !filepath.IsAbs(p.KeyFile) {
+		return filepath.Join(filepath.Dir(p.From.File), p.KeyFile)
+	}
+	return p.KeyFile
+}
+
 // maxKey bounds a key file, in bytes.
 const maxKey = 16 << 10
 
 // keyFile reads a key. Only its owner may be able to.
 func (s *Session) keyFile(p *config.Provider) (string, error) {
-	path := p.KeyFile
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		path = filepath.Join(s.home, rest)
-	} else if !filepath.IsAbs(path) {
-		path = filepath.Join(filepath.Dir(p.From.File), path)
-	}
+	path := s.keyPath(p)
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a named pipe does not make it wait
 	if err != nil {
 		return "", err
@@ -199,9 +202,12 @@ func (s *Session) keyFile(p *config.Provider) (string, error) {
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return "", fmt.Errorf("others can read or write %s: run chmod 600 on it", path)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxKey))
+	data, err := io.ReadAll(io.LimitReader(f, maxKey+1))
 	if err != nil {
 		return "", err
+	}
+	if len(data) > maxKey {
+		return "", fmt.Errorf("%s is larger than %d KiB, which no key is", path, maxKey>>10)
 	}
 	if len(strings.TrimSpace(string(data))) == 0 {
 		return "", fmt.Errorf("%s is empty", path)
@@ -233,7 +239,6 @@ func (s *Session) header(e *endpoint) (http.Header, error) {
 			if v == "" && fault == nil {
 				fault = e.fault("headers.%s: the variable %s is not set", own.Name, name)
 			}
-			s.secret(v)
 			return v
 		})
 		if !headerName(own.Name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {

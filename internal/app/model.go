@@ -1,12 +1,10 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -210,58 +208,4 @@ func (s *Session) offers(ctx context.Context, e *endpoint) ([]string, error) {
 	}
 	defer c.Close()
 	return c.Models(ctx)
-}
-
-// secret remembers a text that must not be shown or recorded.
-func (s *Session) secret(text string) {
-	if guarded(text) && !slices.Contains(s.secrets, text) {
-		s.secrets = append(s.secrets, text)
-		slices.SortFunc(s.secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-	}
-}
-
-// guarded reports whether a text may be a secret. A short word is none: servers
-// that need no key are given "ollama" or "lm-studio" for one, and a session with
-// such a word taken out everywhere could not be gone on with.
-func guarded(text string) bool {
-	return len(text) >= 12 || len(text) >= 6 && strings.ContainsAny(text, "0123456789")
-}
-
-// collectSecrets collects the keys of the environment, also those that this run does
-// not use: a command may print them.
-func (s *Session) collectSecrets() {
-	for _, f := range families() {
-		s.secret(strings.TrimSpace(s.opt.Env(f.keyVar)))
-	}
-	for _, p := range s.set.Providers {
-		if p.KeyEnv != "" {
-			s.secret(strings.TrimSpace(s.opt.Env(p.KeyEnv)))
-		}
-	}
-}
-
-// keyVariables are the variables of the environment that the settings take keys
-// from, headers included. Commands do not get them: a model that looks at its
-// environment would be shown them.
-func (s *Session) keyVariables() []string {
-	var names []string
-	for _, p := range s.set.Providers {
-		if p.KeyEnv != "" {
-			names = append(names, p.KeyEnv)
-		}
-		for _, h := range p.Headers {
-			for _, ref := range variable.FindAllStringSubmatch(h.Value, -1) {
-				names = append(names, ref[1])
-			}
-		}
-	}
-	return names
-}
-
-// Redact returns text without the keys that the session knows.
-func (s *Session) Redact(text string) string {
-	for _, secret := range s.secrets {
-		text = strings.ReplaceAll(text, secret, "[redacted]")
-	}
-	return text
 }

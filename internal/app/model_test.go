@@ -93,6 +93,8 @@ func TestModel(t *testing.T) {
 			model: "openai/m", want: "openai/m", request: `/v1/chat/completions key="Bearer key-of-file" team=""`},
 		{name: "a key file that others read", files: map[string]string{"~/.capstan/settings.json": `{"providers": {"work": {"family": "openai", "baseUrl": "$URL", "keyFile": "~/open.txt"}}}`, "~/open.txt": "key-of-file\n"},
 			model: "work/m", fails: "run chmod 600 on it"},
+		{name: "a key file that is none", files: map[string]string{"~/.capstan/settings.json": `{"providers": {"work": {"family": "openai", "baseUrl": "$URL", "keyFile": "~/big.key"}}}`, "~/big.key": strings.Repeat("k", maxKey+1)},
+			model: "work/m", fails: "big.key is larger than 16 KiB, which no key is"},
 		{name: "no key file", files: map[string]string{"~/.capstan/settings.json": "{\n  \"providers\": {\"work\": {\"family\": \"openai\", \"baseUrl\": \"$URL\", \"keyFile\": \"~/none.key\"}}}"},
 			model: "work/m", fails: "settings.json:2:25: providers.work: keyFile: "},
 		{name: "a variable that is not set", files: map[string]string{"~/.capstan/settings.json": `{"providers": {"work": {"family": "openai", "baseUrl": "$URL", "headers": {"X-Team": "${TEAM}"}}}}`},

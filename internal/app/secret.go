@@ -1,0 +1,122 @@
+package app
+
+import (
+	"cmp"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"capstan/internal/config"
+)
+
+// collectSecrets collects what must not be shown or recorded: keys, passwords
+// and secret headers of everything that is configured, also what this run does
+// not use, since a command may print it. It ends no run: what cannot be read is
+// told to whoever wants to use it.
+func (s *Session) collectSecrets() {
+	for _, f := range families() {
+		s.secret(strings.TrimSpace(s.opt.Env(f.keyVar)))
+		s.password(s.opt.Env(f.baseVar))
+	}
+	for i := range s.set.Providers {
+		p := &s.set.Providers[i]
+		if p.KeyEnv != "" {
+			s.secret(strings.TrimSpace(s.opt.Env(p.KeyEnv)))
+		}
+		if p.KeyFile != "" {
+			if key, err := s.keyFile(p); err == nil {
+				s.secret(strings.TrimSpace(key))
+			}
+		}
+		s.password(p.BaseURL)
+		for _, h := range p.Headers {
+			s.secretHeader(h)
+		}
+	}
+}
+
+// secret remembers a text that must not be shown or recorded.
+func (s *Session) secret(text string) {
+	if guarded(text) && !slices.Contains(s.secrets, text) {
+		s.secrets = append(s.secrets, text)
+		slices.SortFunc(s.secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	}
+}
+
+// guarded reports whether a text may be a secret. A short word is none: servers
+// that need no key are given "ollama" or "lm-studio" for one, and a session with
+// such a word taken out everywhere could not be gone on with.
+func guarded(text string) bool {
+	return len(text) >= 12 || len(text) >= 6 && strings.ContainsAny(text, "0123456789")
+}
+
+// password remembers the one in an address.
+func (s *Session) password(address string) {
+	if u, err := url.Parse(strings.TrimSpace(address)); err == nil {
+		if password, ok := u.User.Password(); ok {
+			s.secret(password)
+		}
+	}
+}
+
+var (
+	// secretName is what a header is called that holds a secret.
+	secretName = regexp.MustCompile(`(?i)auth|key|token|secret|passw|pwd|credential|cookie|session|signature`)
+	// plainName is a variable that says where and who somebody is: commands print
+	// it all the time, and taken out of their output it would cost every path.
+	plainName = regexp.MustCompile(`^(HOME|PWD|OLDPWD|PATH|USER|LOGNAME|SHELL|HOSTNAME|TMPDIR|LANG|TERM|XDG_.*|USERPROFILE|USERNAME|COMPUTERNAME|APPDATA|LOCALAPPDATA|TEMP|TMP)$`)
+)
+
+// secretHeader remembers what a header of the settings keeps secret: what its
+// variables hold, for settings name a variable to keep its value out of the
+// file, and of a header that is called so each word, since in "Bearer x" or
+// "a=x; b=y" the x is what would be printed.
+func (s *Session) secretHeader(h config.Header) {
+	for _, ref := range variable.FindAllStringSubmatch(h.Value, -1) {
+		if !plainName.MatchString(ref[1]) {
+			s.secret(strings.TrimSpace(s.opt.Env(ref[1])))
+		}
+	}
+	if !secretName.MatchString(h.Name) {
+		return
+	}
+	value := variable.ReplaceAllStringFunc(h.Value, func(ref string) string {
+		if name := ref[2 : len(ref)-1]; !plainName.MatchString(name) {
+			return s.opt.Env(name)
+		}
+		return " "
+	})
+	for _, word := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t,;", r) }) {
+		s.secret(word)
+		if _, after, ok := strings.Cut(word, "="); ok {
+			s.secret(strings.Trim(after, `"`))
+		}
+	}
+}
+
+// Redact returns text without the secrets that the session knows.
+func (s *Session) Redact(text string) string {
+	for _, secret := range s.secrets {
+		text = strings.ReplaceAll(text, secret, "[redacted]")
+	}
+	return text
+}
+
+// keyVariables are the variables of the environment that the settings take keys
+// from, headers included. Commands do not get them: a model that looks at its
+// environment would be shown them.
+func (s *Session) keyVariables() []string {
+	var names []string
+	for _, p := range s.set.Providers {
+		if p.KeyEnv != "" {
+			names = append(names, p.KeyEnv)
+		}
+		for _, h := range p.Headers {
+			for _, ref := range variable.FindAllStringSubmatch(h.Value, -1) {
+				names = append(names, ref[1])
+			}
+		}
+	}
+	return names
+}
