@@ -120,7 +120,7 @@ func (m *markdown) isData() bool {
 	z := html.NewTokenizer(strings.NewReader(m.src[min(m.pos, len(m.src)):]))
 	cells, wide := 0, false
 	for {
-		switch z.Next() {
+		switch nextTag(z) {
 		case html.ErrorToken:
 			return false // it does not end
 		case html.EndTagToken:

@@ -30,7 +30,7 @@ func (m *markdown) inline(z *html.Tokenizer, name string) {
 		}
 	case name == "img":
 		a := attributes(z, "alt", "src")
-		alt := strings.Join(strings.Fields(a["alt"]), " ")
+		alt := strings.Join(strings.Fields(visible(a["alt"])), " ")
 		if src := m.href(a["src"]); alt != "" && src != "" {
 			m.word("![" + alt + "](" + src + ")")
 		} else if alt != "" {
@@ -51,7 +51,7 @@ func (m *markdown) href(ref string) string {
 		return ""
 	}
 	s := u.String()
-	if len(s) > maxHref || strings.ContainsAny(s, " \t\r\n<>") {
+	if len(s) > maxHref || strings.ContainsAny(s, " \t\r\n\f<>") || strings.ContainsFunc(s, unseen) {
 		return ""
 	}
 	return strings.NewReplacer("(", "%28", ")", "%29", "|", "%7C").Replace(s)

@@ -29,8 +29,9 @@ type markdown struct {
 	cut   bool
 	title string
 
-	src string // what is being read
-	pos int    // how far in src the tokenizer is
+	src  string    // what is being read
+	pos  int       // how far in src the tokenizer is
+	left []stretch // of src, what is not read; those that are over are taken off
 
 	out      []byte
 	newlines int  // to be written before the next text: 1 ends the line, 2 the block
@@ -76,20 +77,27 @@ func newMarkdown(base *url.URL, limit int) *markdown { return &markdown{base: ba
 // convert reads a page. The only error is that of ctx.
 func (m *markdown) convert(ctx context.Context, src string) error {
 	m.src = src
+	var err error
+	if m.left, err = stretches(ctx, src); err != nil {
+		return err
+	}
 	z := html.NewTokenizer(strings.NewReader(src))
 	for n := 0; len(m.out) < m.limit; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		t := z.Next()
+		t, at := nextTag(z), m.pos
 		m.pos += len(z.Raw())
+		if t != html.ErrorToken && m.leftOut(at) {
+			continue
+		}
 		switch t {
 		case html.ErrorToken: // the end; a string has no other
 			m.end()
 			return nil
 		case html.TextToken:
 			if m.skip == "" {
-				m.words(z.Text())
+				m.words([]byte(visible(string(z.Text()))))
 			}
 		case html.StartTagToken, html.SelfClosingTagToken:
 			m.start(z, t == html.SelfClosingTagToken)
@@ -100,6 +108,14 @@ func (m *markdown) convert(ctx context.Context, src string) error {
 	}
 	m.end()
 	return nil
+}
+
+// leftOut says whether a place is in a stretch that is not read.
+func (m *markdown) leftOut(at int) bool {
+	for len(m.left) > 0 && m.left[0].to <= at {
+		m.left = m.left[1:]
+	}
+	return len(m.left) > 0 && m.left[0].from <= at
 }
 
 // end writes what is still open, and cuts what is too much.
@@ -117,7 +133,7 @@ func (m *markdown) text() string { return string(m.out) }
 
 // The elements by what they do to the text around them.
 var (
-	skipped = names("script style noscript template svg math iframe object canvas video audio select textarea noembed noframes")
+	skipped = names("script style svg math iframe textarea noembed noframes") // but for fallback and what is concealed
 	blocks  = names("p div section article header footer main aside nav figure figcaption address form fieldset legend details summary body html caption dialog center hgroup search menu")
 	lists   = names("ul ol dl")
 	// breakout are tags that no drawing or formula has in it.
@@ -216,7 +232,7 @@ func (m *markdown) readTitle(z *html.Tokenizer) {
 	}
 	m.pos += len(z.Raw())
 	if m.title == "" {
-		title := strings.Join(strings.Fields(string(z.Text())), " ")
+		title := strings.Join(strings.Fields(visible(string(z.Text()))), " ")
 		m.title = strings.ToValidUTF8(title[:min(len(title), maxTitle)], "")
 	}
 }

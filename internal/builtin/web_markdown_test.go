@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -73,7 +74,31 @@ func TestMarkdown(t *testing.T) {
 		{"end tags of nothing", "</p></b></a></ul></table></code></pre></script>a</h1></blockquote>b", "a\n\nb"},
 		{"not HTML", "a < b && c > d <", "a < b && c > d <"},
 		{"a cut tag", "a<a href=\"x", "a"},
-		{"NUL", "a\x00b", "a\x00b"},
+		{"no script", "a<noscript><p>b <b>c</b></p><img src=x><style>d</style></noscript>e", "a\n\nb **c**\n\ne"},
+		{"no script in a table", "<table><tr><td>a<td><noscript>b</noscript></table>", "| a | b |\n| --- | --- |"},
+		{"an open object", "a<object><param name=x>b<p>c", "ab\n\nc"},
+		{"an open select", "<p>a<select><option>b<p>c", "ab\n\nc"},
+		{"an open canvas before a closed one", "a<canvas>b<p>c</p><canvas>d</canvas>e</body>", "ab\n\nc\n\ne"},
+		{"open elements in a closed one", "a<object><canvas>b<video>c</object>d", "ad"},
+		{"an open template, video and audio", "a<template>b<video>c<audio>d", "abcd"},
+		{"a canvas that its block ends", "<div><canvas>a</div>b", "a\n\nb"},
+		{"hidden", "a<div hidden>b<div>c</div>d</div><span hidden=''>e</span><img hidden src=x alt=f>g", "ag"},
+		{"hidden until it is found", "a<span hidden=until-found>b</span>", "ab"},
+		{"hidden from readers", "a<span aria-hidden=true>b</span><span aria-hidden=false>c</span><i ARIA-HIDDEN=' True '>d</i>", "ac"},
+		{"a formula as a picture", "<img aria-hidden=true alt='E = mc^2' src=x.svg>", "![E = mc^2](https://example.com/docs/x.svg)"},
+		{"not displayed", "a<span style='color:red;DISPLAY : None !important'>b</span><span style='display:none;display:block'>c</span><span style='x-display:none'>d</span>", "acd"},
+		{"a page that scripts show", "<html hidden><body style=display:none aria-hidden=true>a", "a"},
+		{"hidden without end tags", "<p hidden>a<p>b<ul><li hidden>c<i>d<li>e<li hidden>f</ul>g<p hidden>h", "b\n\n- e\n\ng"},
+		{"hidden terms", "<dl><dt hidden>a<dd hidden>b<dt>c<dd>d</dl>", "c\n: d"},
+		{"hidden rows and cells", "<table><tr><td>a<td hidden>b<td>c<tr hidden><td>d<td>e<tr><td>f<td>g</table>", "| a | c |\n| --- | --- |\n| f | g |"},
+		{"a hidden element that does not end", "<div><div hidden>a</div><p>b<div hidden>c", "b\n\nc"},
+		{"a hidden list in an item", "<ul><li>a<ul hidden><li>b<li>c</ul><li>d</ul>", "- a\n- d"},
+		{"hidden code", "<pre>a<span hidden>b</span>c</pre>", "```\nac\n```"},
+		{"hidden in a drawing", "<svg><g hidden/><g/></svg>a<p hidden>b</p>", "a"},
+		{"controls, directions and tags", "a\x00\x1b[31mb\u202ec\u2066d\u200fe\U000e0041f&#x1b;g&#x202a;h\x7f", "a[31mbcdefgh"},
+		{"joiners stay", "\U0001F469\u200d\U0001F4BB \u0645\u06cc\u200c\u062e", "\U0001F469\u200d\U0001F4BB \u0645\u06cc\u200c\u062e"},
+		{"directions in code and pictures", "<code>a\u202eb</code><pre>a\u202eb</pre><img src=x alt='a\u202eb'>", "`ab`\n\n```\nab\n```\n\n![ab](https://example.com/docs/x)"},
+		{"directions in an address", "<a href='/?q=\u202eb'>a</a>", "a"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			want := strings.ReplaceAll(tc.want, "\u200b", "")
@@ -86,7 +111,7 @@ func TestMarkdown(t *testing.T) {
 
 func TestTitle(t *testing.T) {
 	for src, want := range map[string]string{
-		"<title> A\n &amp; b </title><title>c</title>": "A & b", "<title></title>x": "", "<title>": "", "<svg><title>a</title></svg>": "",
+		"<title> A\n &amp; b </title><title>c</title>": "A & b", "<title></title>x": "", "<title>": "", "<svg><title>a</title></svg>": "", "<title>a\u202eb\U000e0041\x01</title>": "ab",
 		"<title>" + strings.Repeat("é", 200): strings.Repeat("é", maxTitle/2),
 	} {
 		if got := toMarkdown(t, src).title; got != want {
@@ -109,6 +134,13 @@ func TestHostileHTML(t *testing.T) {
 		"bold": r("<b>", n), "crossed": r("<b><i>a</b>", n/4), "links": r("<a href=x>a", n/4), "open code": r("<code>a", n/4), "backticks": "<code>" + r("`", n) + "</code>", "brackets": r("[", n), "stars": r("*", n),
 		"tables": r("<table>", n/2), "table rows": r("<table><tr><td>a<td>b", n/8), "cells": "<table><tr>" + r("<td>", n) + "</table>", "spans": "<table><tr><td colspan=1000000 rowspan=1000000>a<td>b</table>",
 		"pre": r("<pre>", n), "lines": "<pre>" + r("\n", n), "white": r(" \n", n) + "x", "attributes": "<p " + r("a=b ", n/2) + ">x", "entities": r("&amp", n/4), "ampersands": r("&", n), "less": r("<", n), "comments": r("<!--", n/4), "svg": r("<svg>", n/4), "headings": r("<h1>a", n/4), "terms": r("<dl><dt>a<dd>b", n/8), "items": "<ul>" + r("<li>a", n/4), "images": r("<img alt=a src=b>", n/8),
+		"canvases": r("<canvas>", n/8), "selects": r("<div><select>", n/8) + r("</div>", n/8), "hidden": r("<p hidden>a", n/8), "hidden divs": r("<div hidden>", n/8) + r("</div>", n/8), "styles": "<p style='" + r("display:none;", n/8) + "'>a", "names": func() string {
+			var b strings.Builder
+			for i := range n / 8 {
+				fmt.Fprintf(&b, "<a%d>", i)
+			}
+			return b.String()
+		}(), "deep ends": r("<b>", n/4) + r("</i></b><i>", n/8),
 		"bases": r("<base href=a/>", n/8),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +181,7 @@ func TestMarkdownLimit(t *testing.T) {
 // FuzzMarkdown: any bytes become valid text of bounded length, all of it the
 // page's own.
 func FuzzMarkdown(f *testing.F) {
-	for _, s := range []string{"<p>a<b>b</p>c", "<table><tr><td>a<td>b</table>", "<ul><li><pre>`\n``", "<a href=x><code>a<h1>b", "<svg><p>", "<dl><dt>a<dd>b<blockquote>c", "<pre><table><tr><td>", "<table><tr><td>a<td>b<tr></table></table><ol start=5><li>"} {
+	for _, s := range []string{"<p>a<b>b</p>c", "<table><tr><td>a<td>b</table>", "<ul><li><pre>`\n``", "<a href=x><code>a<h1>b", "<svg><p>", "<object>a<p hidden>b<li>c</object>", "<noscript><table><tr hidden><td>", "<dl><dt>a<dd>b<blockquote>c", "<pre><table><tr><td>", "<table><tr><td>a<td>b<tr></table></table><ol start=5><li>"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, src string) {
