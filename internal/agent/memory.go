@@ -14,8 +14,8 @@ import (
 const (
 	maxMemoryFile  = 32 << 10 // bytes of one file
 	maxMemory      = 96 << 10 // bytes of all files
-	maxMemoryFiles = 64       // files, imported ones too
-	maxImports     = 1000     // references to files in all of them
+	maxMemoryFiles = 64       // files, imported ones too, which share what is left of it
+	maxImports     = 1000     // references to files in all of them, shared likewise
 	maxImportDepth = 5        // imports below one another
 	maxWarnings    = 20       // of one LoadMemory
 )
@@ -68,12 +68,19 @@ func LoadMemory(o MemoryOptions) ([]MemoryFile, []string) {
 		}
 	}
 	dirs := l.between(o.Root, o.Dir)
+	var named []memoryRef
 	if l.user != "" {
-		l.directory(l.user, true)
+		named = l.named(l.user, true)
 	}
+	own := len(named)
 	for _, d := range dirs {
-		l.directory(d, false)
+		named = append(named, l.named(d, false)...)
 	}
+	if n := len(named) - maxMemoryFiles; n > 0 { // of more directories than anybody works in
+		l.warn("%s and what follows: not read: project memory is limited to %d files, the nearest", &named[own], maxMemoryFiles)
+		named = slices.Delete(named, own, own+n)
+	}
+	l.all(named)
 	l.share()
 	if n := len(l.warnings) - maxWarnings; n > 0 {
 		l.warnings = append(l.warnings[:maxWarnings], fmt.Sprintf("project memory: %d more warnings", n))
@@ -86,12 +93,24 @@ type memoryLoader struct {
 	hidden           func(string) bool
 	seen             map[string]bool
 	read, refs       int
+	// How far read and refs may go with the file that is being read for its
+	// name, and whether a warning said that they would have gone further.
+	mostFiles, mostRefs int
+	told                bool
 	files            []MemoryFile
 	warnings         []string
 }
 
 func (l *memoryLoader) warn(format string, a ...any) {
 	l.warnings = append(l.warnings, fmt.Sprintf(format, a...))
+}
+
+// enough warns of a limit, once for each file that is read for its name.
+func (l *memoryLoader) enough(format string, a ...any) {
+	if !l.told {
+		l.warn(format, a...)
+	}
+	l.told = true
 }
 
 // between returns the directories from the root down to dir.
@@ -114,13 +133,29 @@ func (l *memoryLoader) between(root, dir string) []string {
 	return dirs
 }
 
-func (l *memoryLoader) directory(dir string, user bool) {
+// named returns the files of a directory that are read for their names.
+func (l *memoryLoader) named(dir string, user bool) []memoryRef {
+	var found []memoryRef
 	for _, name := range memoryNames {
 		path := filepath.Join(dir, name)
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		l.file(memoryRef{path: path, user: user})
+		found = append(found, memoryRef{path: path, user: user})
+	}
+	return found
+}
+
+// all reads these files with what they import. The limits leave room for each
+// of them, and what they leave to imports is shared: a file gets what those
+// after it, which are nearer, can do without, and what those before it left.
+func (l *memoryLoader) all(named []memoryRef) {
+	for i, r := range named {
+		after := len(named) - i - 1
+		l.mostFiles = l.read + 1 + (maxMemoryFiles-l.read-1-after)/(after+1)
+		l.mostRefs = l.refs + (maxImports-l.refs)/(after+1)
+		l.told = false
+		l.file(r)
 	}
 }
 
@@ -153,12 +188,11 @@ func (l *memoryLoader) file(r memoryRef) {
 	case real == "" || l.seen[real]:
 		return
 	}
-	if l.read++; l.read > maxMemoryFiles {
-		if l.read == maxMemoryFiles+1 {
-			l.warn("%s and what follows: not read: project memory is limited to %d files", &r, maxMemoryFiles)
-		}
+	if l.read == l.mostFiles {
+		l.enough("%s and what follows: not read: project memory is limited to %d files", &r, maxMemoryFiles)
 		return
 	}
+	l.read++
 	l.seen[real] = true
 	text, cut, warning, err := readMemory(real)
 	switch {
@@ -179,12 +213,11 @@ func (l *memoryLoader) file(r memoryRef) {
 // imports reads what a text refers to.
 func (l *memoryLoader) imports(r *memoryRef, real, text string) {
 	for _, i := range findImports(text) {
-		if l.refs++; l.refs > maxImports {
-			if l.refs == maxImports+1 {
-				l.warn("%s, line %d, and what follows: not read: project memory is limited to %d references", showPath(real), i.line, maxImports)
-			}
+		if l.refs == l.mostRefs {
+			l.enough("%s, line %d, and what follows: not read: project memory is limited to %d references", showPath(real), i.line, maxImports)
 			return
 		}
+		l.refs++
 		to := memoryRef{user: r.user, by: real, depth: r.depth + 1, loose: !i.explicit(),
 			where: fmt.Sprintf("%s, line %d: @%s", r, i.line, showPath(i.path))}
 		if r.where != "" { // do not repeat the whole way here

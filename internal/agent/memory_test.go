@@ -38,6 +38,11 @@ func newPlace(t *testing.T, files map[string]string) *place {
 
 func (p *place) path(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
 
+// rel leaves our own directory out of a path or a message.
+func (p *place) rel(text string) string {
+	return strings.ReplaceAll(filepath.ToSlash(text), filepath.ToSlash(p.dir)+"/", "")
+}
+
 func (p *place) write(name, text string) {
 	p.Helper()
 	if err := os.MkdirAll(filepath.Dir(p.path(name)), 0o755); err != nil {
@@ -85,7 +90,7 @@ func (p *place) memory() string {
 	for _, w := range warnings {
 		fmt.Fprintf(&b, "! %s\n", w)
 	}
-	return strings.ReplaceAll(filepath.ToSlash(b.String()), filepath.ToSlash(p.dir)+"/", "")
+	return p.rel(b.String())
 }
 
 func (p *place) want(want string) {
@@ -348,6 +353,63 @@ ws/a/b/CAPSTAN.md: 29695 bytes
 	p = newPlace(t, map[string]string{"ws/AGENTS.md": strings.Repeat("@gone.md ", 1500)})
 	files, warnings = p.load()
 	if len(files) != 1 || len(warnings) != maxWarnings+1 || warnings[maxWarnings] != "project memory: 981 more warnings" {
+		t.Errorf("%d files, %q", len(files), warnings)
+	}
+}
+
+// A file far away cannot import so much that the nearest is not read, nor what
+// that imports. What one file leaves is for the next.
+func TestMemoryImportsAreShared(t *testing.T) {
+	p := newPlace(t, nil)
+	var far strings.Builder
+	for i := range 100 {
+		p.write(fmt.Sprintf("ws/far%d.md", i), "x")
+		fmt.Fprintf(&far, "@far%d.md\n", i)
+	}
+	p.write("ws/AGENTS.md", far.String()+strings.Repeat("@gone/x ", 1500))
+	p.write("ws/a/AGENTS.md", strings.ReplaceAll(far.String(), "far", "../far"))
+	p.write("ws/a/b/CAPSTAN.md", "@near.md "+strings.ReplaceAll(far.String(), "@", "@../../"))
+	p.write("ws/a/b/near.md", "y")
+	files, warnings := p.load()
+	var got []string // runs of files that the same file names
+	for _, f := range files {
+		line := "named " + p.rel(f.Path)
+		if f.ImportedBy != "" {
+			line = "of " + p.rel(f.ImportedBy)
+		}
+		if len(got) == 0 || got[len(got)-1] != line {
+			got = append(got, line)
+		}
+	}
+	want := []string{"of ws/AGENTS.md", "named ws/AGENTS.md", "of ws/a/AGENTS.md", "named ws/a/AGENTS.md", "of ws/a/b/CAPSTAN.md", "named ws/a/b/CAPSTAN.md"}
+	if diff := cmp.Diff(want, got); diff != "" || len(files) != maxMemoryFiles || p.rel(files[42].Path) != "ws/a/b/near.md" {
+		t.Errorf("%d files, the 43rd is %s, %s", len(files), files[42].Path, diff)
+	}
+	for i, w := range []string{"ws/AGENTS.md, line 21: @far20.md", "ws/a/AGENTS.md, line 41: @../far40.md", "ws/a/b/CAPSTAN.md, line 61: @../../far60.md"} {
+		if len(warnings) != 3 || p.rel(warnings[i]) != w+" and what follows: not read: project memory is limited to 64 files" {
+			t.Errorf("%q", warnings)
+		}
+	}
+
+	// Nor can references that lead nowhere.
+	p = newPlace(t, map[string]string{"ws/AGENTS.md": strings.Repeat("@gone/x ", 1500), "ws/a/b/CAPSTAN.md": "@near.md", "ws/a/b/near.md": "y"})
+	p.want(`
+ws/AGENTS.md: 11999 bytes
+ws/a/b/near.md (by ws/a/b/CAPSTAN.md): "y"
+ws/a/b/CAPSTAN.md: "@near.md"
+! ws/AGENTS.md, line 1, and what follows: not read: project memory is limited to 1000 references
+`)
+
+	// Nor can directories.
+	p = newPlace(t, map[string]string{"home/.capstan/AGENTS.md": "x"})
+	dir := "ws"
+	for range 70 {
+		p.write(dir+"/AGENTS.md", dir)
+		dir += "/d"
+	}
+	files, warnings = LoadMemory(MemoryOptions{Home: p.path("home"), Root: p.path("ws"), Dir: p.path(strings.TrimSuffix(dir, "/d"))})
+	if len(files) != maxMemoryFiles || p.rel(files[0].Path) != "home/.capstan/AGENTS.md" || p.rel(files[63].Path) != strings.TrimSuffix(dir, "/d")+"/AGENTS.md" ||
+		len(warnings) != 1 || p.rel(warnings[0]) != "ws/AGENTS.md and what follows: not read: project memory is limited to 64 files, the nearest" {
 		t.Errorf("%d files, %q", len(files), warnings)
 	}
 }
