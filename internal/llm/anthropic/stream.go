@@ -275,7 +275,10 @@ func (d *decoder) tell(b *block, ended bool) {
 			d.Emit(llm.Text{Text: s})
 		}
 	}
-	if data := b.state(); ended && data != nil {
+	if !ended { // what goes back is made once: it is as long as the block
+		return
+	}
+	if data := b.state(); data != nil {
 		d.writing = nil
 		d.Emit(llm.State{Kind: kind, Data: data})
 	}

@@ -3,6 +3,7 @@ package anthropic
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -392,4 +393,27 @@ func FuzzStream(f *testing.F) {
 			t.Fatalf("%d ends", ends)
 		}
 	})
+}
+
+// What a piece costs does not depend on how much of its block came before.
+func TestManyPieces(t *testing.T) {
+	spent := func(start, delta string, n int) uint64 {
+		body := stream(start) + strings.Repeat(stream(delta), n)
+		c := answering(answers{body: strings.NewReader(body)})
+		c.endpoint.Retries = -1
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _ = ask(t.Context(), c, &llm.Request{Model: claude, Messages: said("hi")}) // the stream is cut off
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	for name, events := range map[string][2]string{
+		"signature": {begin(0, `{"type":"thinking","thinking":""}`), piece(0, "signature_delta", "signature", `"AAAAAAAAAAAAAAAA"`)},
+		"citations": {begin(0, `{"type":"text","text":""}`), `{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"cited_text":"a sentence"}}}`},
+		"hosted":    {begin(0, `{"type":"server_tool_use","id":"s","input":{}}`), jsonDelta(0, "{}")},
+	} {
+		if some, more := spent(events[0], events[1], 2000), spent(events[0], events[1], 8000); more > 8*some {
+			t.Errorf("%s: 2,000 pieces cost %d bytes, 8,000 cost %d", name, some, more)
+		}
+	}
 }
