@@ -37,6 +37,7 @@ type slot struct {
 	name  string
 	args  []byte
 	whole bool // the arguments came as an object
+	shape shape
 }
 
 // assembler puts the pieces of calls together. A piece belongs to the call with
@@ -121,7 +122,7 @@ func (a *assembler) begins(s *slot, d *callDelta) bool {
 		return false // a continuation, or the name that was still missing
 	case d.ID != "" && s.id != "" && string(d.ID) != s.id:
 		return true // an index used twice
-	case len(d.Function.Arguments.Text) > 0 && s.complete():
+	case len(d.Function.Arguments.Text) > 0 && s.shape.state == shapeWhole:
 		// An id used twice, or no id at all. Arguments that are whole take
 		// nothing more.
 		return !(s.whole && name == s.name && string(s.args) == string(d.Function.Arguments.Text))
@@ -145,19 +146,19 @@ func (a *assembler) addName(s *slot, name string) {
 
 func (s *slot) addArgs(p llm.Piece) {
 	if p.Whole && len(p.Text) > 0 && p.Text[0] == '{' {
-		if len(s.args) == 0 || !s.complete() {
+		if s.shape.state != shapeWhole {
 			s.args = append(s.args[:0], p.Text...)
-			s.whole = true
+			s.whole, s.shape = true, shape{state: shapeWhole}
 		}
 		return
 	}
 	s.args = append(s.args, p.Text...)
-}
-
-// complete reports whether the arguments are a whole JSON value.
-func (s *slot) complete() bool {
-	n := len(s.args)
-	return n > 0 && s.args[n-1] == '}' && json.Valid(s.args)
+	if s.shape.read(p.Text) {
+		s.shape.state = shapeOther
+		if json.Valid(s.args) {
+			s.shape.state = shapeWhole
+		}
+	}
 }
 
 // finish returns the calls. cut says that the answer ended at its limit.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -348,4 +349,41 @@ func FuzzStream(f *testing.F) {
 			t.Fatalf("%d ends", ends)
 		}
 	})
+}
+
+// Arguments are known to be whole as soon as json.Valid would say so, however
+// they are cut, and never looked at twice.
+func TestShape(t *testing.T) {
+	for _, args := range []string{`{}`, `{"a":{"b":[1,{}]}}`, `{"a":"}\\\"{"}`, ` {"a":1} `, "{}\n", `[]`, `"{}"`, `{}}`, `{} {}`, `{"a":1]`, `}`, `{"a":"\`, `5`} {
+		for cut := range len(args) + 1 {
+			var s slot
+			for _, piece := range []string{args[:cut], args[cut:]} {
+				s.addArgs(llm.Piece{Text: []byte(piece)})
+			}
+			want := json.Valid([]byte(args)) && strings.TrimSpace(args)[0] == '{'
+			if got := s.shape.state == shapeWhole; got != want {
+				t.Errorf("%q cut at %d: whole is %v", args, cut, got)
+			}
+		}
+	}
+}
+
+// A server that repeats the name with every piece of long arguments costs no
+// more than one that does not: the deadline is 100 times what it takes.
+func TestManyPieces(t *testing.T) {
+	const n = 50000
+	named := `{"tool_calls":[{"index":0,"id":"a","function":{"name":"shell","arguments":"f() { g; }"}}]}`
+	object := `{"tool_calls":[{"index":0,"function":{"arguments":{}}}]}`
+	delta := func(d string) string { return events(`{"choices":[{"index":0,"delta":` + d + `}]}`) }
+	for name, body := range map[string]string{
+		"names":   delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"shell","arguments":"{\"command\":\""}}]}`) + strings.Repeat(delta(named), n),
+		"objects": delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"shell","arguments":"{\"a\":\"`+strings.Repeat("x", 1<<20)+`\"}"}}]}`) + strings.Repeat(delta(object), n),
+	} {
+		began := time.Now()
+		c := answering("openai", answers{body: strings.NewReader(body + deltas("tool_calls", `{}`))})
+		turn, err := ask(t.Context(), c, &llm.Request{Model: "m", Messages: said("hi")})
+		if m := turn.Message(); err != nil || len(m.Calls()) != 1 || time.Since(began) > time.Minute {
+			t.Errorf("%s: %d calls after %v, %v", name, len(m.Calls()), time.Since(began), err)
+		}
+	}
 }
