@@ -591,3 +591,20 @@ func TestKey(t *testing.T) {
 		}
 	}
 }
+
+// A list whose elements take more memory than bytes is refused before it is
+// read.
+func TestLongLists(t *testing.T) {
+	for name, event := range map[string]string{
+		"content":   `{"type":"message_start","message":{"content":[]}}`,
+		"citations": `{"type":"content_block_start","content_block":{"type":"text","citations":[]}}`,
+	} {
+		body := strings.Replace(event, "[]", "["+strings.Repeat("{},", 100_001)+"{}]", 1)
+		c := answering(answers{body: strings.NewReader("data: " + body + "\n\n")})
+		_, err := ask(t.Context(), c, &llm.Request{Model: claude, Messages: said("hi")})
+		var e *llm.Error
+		if !errors.As(err, &e) || e.Kind != llm.ErrProtocol || !strings.Contains(err.Error(), "a list has more than") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -107,11 +107,18 @@ type event struct {
 	Error        json.RawMessage `json:"error"`
 }
 
+// rawList is a list that is not too long.
+type rawList []json.RawMessage
+
+func (l *rawList) UnmarshalJSON(raw []byte) error {
+	return llm.List(raw, llm.MaxPieces, (*[]json.RawMessage)(l))
+}
+
 type message struct {
-	Content     []json.RawMessage `json:"content"`
-	StopReason  llm.Loose         `json:"stop_reason"`
-	StopDetails *stopDetails      `json:"stop_details"`
-	Usage       *usage            `json:"usage"`
+	Content     rawList      `json:"content"`
+	StopReason  llm.Loose    `json:"stop_reason"`
+	StopDetails *stopDetails `json:"stop_details"`
+	Usage       *usage       `json:"usage"`
 }
 
 type delta struct {
@@ -133,16 +140,16 @@ type stopDetails struct {
 
 // blockStart is the beginning of a block; of some all there is of it.
 type blockStart struct {
-	Type      string            `json:"type"`
-	Text      llm.Piece         `json:"text"`
-	Citations []json.RawMessage `json:"citations"`
-	Thinking  llm.Piece         `json:"thinking"`
-	Signature llm.Piece         `json:"signature"`
-	Data      llm.Loose         `json:"data"`
-	ID        llm.Loose         `json:"id"`
-	Name      llm.Loose         `json:"name"`
-	Input     llm.Piece         `json:"input"`
-	Caller    json.RawMessage   `json:"caller"`
+	Type      string          `json:"type"`
+	Text      llm.Piece       `json:"text"`
+	Citations rawList         `json:"citations"`
+	Thinking  llm.Piece       `json:"thinking"`
+	Signature llm.Piece       `json:"signature"`
+	Data      llm.Loose       `json:"data"`
+	ID        llm.Loose       `json:"id"`
+	Name      llm.Loose       `json:"name"`
+	Input     llm.Piece       `json:"input"`
+	Caller    json.RawMessage `json:"caller"`
 }
 
 // usage counts each kind of input by itself: the whole prompt is their sum.

@@ -563,3 +563,21 @@ func taken(t *testing.T, c *Client, name string, schema json.RawMessage) string 
 	}
 	return string(body)
 }
+
+// A list whose elements take more memory than bytes is refused before it is
+// read.
+func TestLongLists(t *testing.T) {
+	for name, event := range map[string]string{
+		"candidates": `{"candidates":[]}`,
+		"parts":      `{"candidates":[{"content":{"parts":[]}}]}`,
+		"chunks":     `[]`,
+	} {
+		body := strings.Replace(event, "[]", "["+strings.Repeat("{},", 100_001)+"{}]", 1)
+		c := answering(answers{body: strings.NewReader("data: " + body + "\n\n")})
+		_, err := ask(t.Context(), c, &llm.Request{Model: "gemini-3-pro", Messages: said("hi")})
+		var e *llm.Error
+		if !errors.As(err, &e) || e.Kind != llm.ErrProtocol || !strings.Contains(err.Error(), "a list has more than") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -12,6 +12,10 @@ import (
 	"capstan/internal/msg"
 )
 
+// minPiece is what a part of an answer counts as at least, in bytes: many small
+// ones may be held, and become as many parts of a message.
+const minPiece = 32
+
 // maxCalls bounds the calls of one answer.
 const maxCalls = 1000
 
@@ -107,7 +111,7 @@ func (d *decoder) take(data []byte) {
 		return
 	}
 	var list []json.RawMessage
-	if err := json.Unmarshal(data, &list); err != nil {
+	if err := llm.List(data, 10*llm.MaxPieces, &list); err != nil {
 		d.unreadable(err, data)
 		return
 	}
@@ -168,7 +172,7 @@ func (d *decoder) part(p *part) {
 	if !isBase64(signature) {
 		signature = "" // it could not go back
 	}
-	d.size += len(signature)
+	d.size += len(signature) + minPiece
 	switch {
 	case p.FunctionCall != nil:
 		d.call(p, signature)

@@ -344,3 +344,17 @@ func FuzzStream(f *testing.F) {
 		}
 	})
 }
+
+// Many small parts are bounded too: they may be held, and a message keeps each.
+func TestManyParts(t *testing.T) {
+	for _, first := range []string{"", `{"functionCall":{"name":"f","args":{"a":1}}},`} {
+		one := `{"text":"a"},{"text":"b","thought":true},`
+		body := `data: {"candidates":[{"content":{"parts":[` + first + strings.Repeat(one, 4999) + `{"text":"c"}]}}]}` + "\n\n"
+		c := answering(answers{body: strings.NewReader(strings.Repeat(body, 20))})
+		c.limit = 1 << 20
+		turn, err := ask(t.Context(), c, &llm.Request{Model: "gemini-3-pro", Messages: said("hi")})
+		if m := turn.Message(); err == nil || !strings.Contains(err.Error(), "longer than") || len(m.Parts) > c.limit/minPiece+10_000 {
+			t.Errorf("%d parts, %v", len(m.Parts), err)
+		}
+	}
+}

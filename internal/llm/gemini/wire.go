@@ -163,7 +163,7 @@ func isBase64(s string) bool {
 // chunk is an event of a stream, and also a whole answer.
 type chunk struct {
 	Error          json.RawMessage `json:"error"`
-	Candidates     []candidate     `json:"candidates"`
+	Candidates     candidates      `json:"candidates"`
 	PromptFeedback *struct {
 		BlockReason        llm.Loose `json:"blockReason"`
 		BlockReasonMessage llm.Loose `json:"blockReasonMessage"`
@@ -171,10 +171,20 @@ type chunk struct {
 	UsageMetadata *usage `json:"usageMetadata"`
 }
 
+// candidates are the answers, of which one is asked for.
+type candidates []candidate
+
+func (c *candidates) UnmarshalJSON(raw []byte) error { return llm.List(raw, 16, (*[]candidate)(c)) }
+
+// parts is a list that is not too long.
+type parts []part
+
+func (p *parts) UnmarshalJSON(raw []byte) error { return llm.List(raw, llm.MaxPieces, (*[]part)(p)) }
+
 type candidate struct {
 	Index   int `json:"index"`
 	Content struct {
-		Parts []part `json:"parts"`
+		Parts parts `json:"parts"`
 	} `json:"content"`
 	FinishReason  llm.Loose `json:"finishReason"`
 	FinishMessage llm.Loose `json:"finishMessage"`

@@ -27,7 +27,7 @@ func (c *callDeltas) UnmarshalJSON(raw []byte) error {
 		*c = make(callDeltas, 1)
 		return json.Unmarshal(raw, &(*c)[0])
 	}
-	return json.Unmarshal(raw, (*[]callDelta)(c))
+	return llm.List(raw, llm.MaxPieces, (*[]callDelta)(c))
 }
 
 // slot is a call that is being written.

@@ -11,6 +11,10 @@ import (
 	"capstan/internal/msg"
 )
 
+// minPiece is what a piece of an answer counts as at least, in bytes: many small
+// ones may become as many parts of a message.
+const minPiece = 32
+
 // decoder turns one answer into events.
 type decoder struct {
 	client  *Client
@@ -124,7 +128,7 @@ func (d *decoder) choice(c *choice) {
 	}
 	thought = append(thought, piece.Content.thought...)
 	text := append(piece.Content.text, piece.Refusal.Text...)
-	d.size += len(thought) + len(text)
+	d.size += len(thought) + len(text) + minPiece
 	d.details.add(piece.ReasoningDetails)
 	if s := d.thought.Push(thought); s != "" {
 		d.Emit(llm.Reasoning{Text: s})

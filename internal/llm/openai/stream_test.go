@@ -387,3 +387,13 @@ func TestManyPieces(t *testing.T) {
 		}
 	}
 }
+
+// Many small parts are bounded too: a message keeps each of them.
+func TestManyParts(t *testing.T) {
+	c := answering("openai", answers{body: &endless{event: events(`{"choices":[{"delta":{"content":"a"}}]}`, `{"choices":[{"delta":{"reasoning":"b"}}]}`)}})
+	c.limit = 1 << 20
+	turn, err := ask(t.Context(), c, &llm.Request{Model: "m", Messages: said("hi")})
+	if m := turn.Message(); err == nil || len(m.Parts) > c.limit/minPiece {
+		t.Errorf("%d parts, %v", len(m.Parts), err)
+	}
+}

@@ -97,12 +97,17 @@ type wireTool struct {
 // for delta.
 type chunk struct {
 	Error   json.RawMessage `json:"error"`
-	Choices []choice        `json:"choices"`
+	Choices choices         `json:"choices"`
 	Usage   *usage          `json:"usage"`
 	XGroq   *struct {
 		Usage *usage `json:"usage"`
 	} `json:"x_groq"`
 }
+
+// choices are the answers, of which one is asked for.
+type choices []choice
+
+func (c *choices) UnmarshalJSON(raw []byte) error { return llm.List(raw, 16, (*[]choice)(c)) }
 
 type choice struct {
 	Index        llm.Count `json:"index"`
@@ -112,13 +117,20 @@ type choice struct {
 	Usage        *usage    `json:"usage"` // Moonshot puts it here
 }
 
+// rawList is a list that is not too long.
+type rawList []json.RawMessage
+
+func (l *rawList) UnmarshalJSON(raw []byte) error {
+	return llm.List(raw, llm.MaxPieces, (*[]json.RawMessage)(l))
+}
+
 type delta struct {
-	Content          content           `json:"content"`
-	ReasoningContent llm.Piece         `json:"reasoning_content"`
-	Reasoning        llm.Piece         `json:"reasoning"`
-	ReasoningDetails []json.RawMessage `json:"reasoning_details"`
-	Refusal          llm.Piece         `json:"refusal"`
-	ToolCalls        callDeltas        `json:"tool_calls"`
+	Content          content    `json:"content"`
+	ReasoningContent llm.Piece  `json:"reasoning_content"`
+	Reasoning        llm.Piece  `json:"reasoning"`
+	ReasoningDetails rawList    `json:"reasoning_details"`
+	Refusal          llm.Piece  `json:"refusal"`
+	ToolCalls        callDeltas `json:"tool_calls"`
 }
 
 // content is a string, or a list of blocks, of which some think.
@@ -141,13 +153,13 @@ func (c *content) UnmarshalJSON(raw []byte) error {
 		Thinking json.RawMessage `json:"thinking"`
 	}
 	var blocks []block
-	if json.Unmarshal(raw, &blocks) != nil {
+	if llm.List(raw, llm.MaxPieces, &blocks) != nil {
 		return nil // nothing that could be shown
 	}
 	for _, b := range blocks {
 		c.text = append(c.text, b.Text.Text...)
 		var inner []block
-		if json.Unmarshal(b.Thinking, &inner) == nil {
+		if len(b.Thinking) > 0 && llm.List(b.Thinking, llm.MaxPieces, &inner) == nil {
 			for _, t := range inner {
 				c.thought = append(c.thought, t.Text.Text...)
 			}

@@ -610,3 +610,20 @@ func TestRealSchemas(t *testing.T) {
 		t.Errorf("only %d tools were found", n)
 	}
 }
+
+// A list whose elements take more memory than bytes is refused before it is
+// read.
+func TestLongLists(t *testing.T) {
+	for name, event := range map[string]string{
+		"output":  `{"type":"response.completed","response":{"output":[]}}`,
+		"content": `{"type":"response.output_item.done","item":{"type":"message","content":[]}}`,
+	} {
+		body := strings.Replace(event, "[]", "["+strings.Repeat("{},", 100_001)+"{}]", 1)
+		c := answering("openai", answers{body: strings.NewReader("data: " + body + "\n\n")})
+		_, err := ask(t.Context(), c, &llm.Request{Model: "m", Messages: said("hi")})
+		var e *llm.Error
+		if !errors.As(err, &e) || e.Kind != llm.ErrProtocol || !strings.Contains(err.Error(), "a list has more than") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -94,7 +94,7 @@ type response struct {
 	Incomplete *struct {
 		Reason llm.Loose `json:"reason"`
 	} `json:"incomplete_details"`
-	Output []item `json:"output"`
+	Output items  `json:"output"`
 	Usage  *usage `json:"usage"`
 }
 
@@ -115,6 +115,11 @@ type item struct {
 	raw json.RawMessage
 }
 
+// items is a list that is not too long.
+type items []item
+
+func (l *items) UnmarshalJSON(raw []byte) error { return llm.List(raw, maxItems, (*[]item)(l)) }
+
 // UnmarshalJSON keeps the item's own bytes too.
 func (i *item) UnmarshalJSON(raw []byte) error {
 	type plain item
@@ -125,6 +130,9 @@ func (i *item) UnmarshalJSON(raw []byte) error {
 	i.raw = bytes.Clone(raw)
 	return nil
 }
+
+// maxParts bounds the parts of an item.
+const maxParts = 1000
 
 // parts is a list of texts, or a single one.
 type parts []part
@@ -138,7 +146,7 @@ type part struct {
 func (p *parts) UnmarshalJSON(raw []byte) error {
 	*p = nil
 	if raw[0] == '[' {
-		return json.Unmarshal(raw, (*[]part)(p))
+		return llm.List(raw, maxParts, (*[]part)(p))
 	}
 	var one part
 	_ = one.Text.UnmarshalJSON(raw) // never fails
