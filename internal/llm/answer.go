@@ -105,10 +105,14 @@ func (e *Endpoint) TooLong(limit int) *Error {
 	return e.ProtocolError("the answer is longer than %d MiB", limit>>20)
 }
 
-// Excerpt is the beginning of what a server sent, quoted, for an error.
-func Excerpt(raw []byte) string {
-	s := strings.TrimSpace(strings.ToValidUTF8(string(raw[:min(len(raw), 200)]), "\uFFFD"))
-	if len(raw) > 200 {
+// Excerpt is the beginning of what a server sent, quoted and without secrets,
+// for an error.
+func (e *Endpoint) Excerpt(raw []byte) string {
+	const most, margin = 200, 8 << 10 // a secret that is cut must still be known
+	s := e.Redact(string(raw[:min(len(raw), margin)]))
+	cut := len(s) > most
+	s = strings.TrimSpace(strings.ToValidUTF8(s[:min(len(s), most)], "\uFFFD"))
+	if cut {
 		s += "…"
 	}
 	return fmt.Sprintf("%q", s)

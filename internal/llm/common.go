@@ -44,7 +44,7 @@ func (e *Endpoint) Models(ctx context.Context, path string, header http.Header) 
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, e.ProtocolError("the list of models is not what the API promises: %s", Excerpt(raw))
+		return nil, e.ProtocolError("the list of models is not what the API promises: %s", e.Excerpt(raw))
 	}
 	var out []string
 	for _, m := range list.Data {

@@ -187,5 +187,5 @@ func plain(err error) string {
 
 // ProtocolError says that an answer broke the rules of its API.
 func (e *Endpoint) ProtocolError(format string, a ...any) *Error {
-	return &Error{Kind: ErrProtocol, Provider: e.Name, Message: e.Redact(clean(fmt.Sprintf(format, a...)))}
+	return &Error{Kind: ErrProtocol, Provider: e.Name, Message: e.clean(fmt.Sprintf(format, a...))}
 }

@@ -113,6 +113,37 @@ func TestRedact(t *testing.T) {
 	}
 }
 
+// No part of a secret stays where a text is cut, and none of the base URL shows.
+func TestNoSecretInErrors(t *testing.T) {
+	const key = "f0e1d2c3b4a5968778695a4b3c2d1e0f" // looks like no provider's
+	e := &Endpoint{Name: "x", Key: key, BaseURL: "https://user:hunter%402secret@host/v1?api_key=abcdef123456&api-version=2026-01-01"}
+	leaks := func(text string) bool {
+		for _, part := range []string{key[:6], "hunter", "abcdef123456"} {
+			if strings.Contains(text, part) {
+				return true
+			}
+		}
+		return false
+	}
+	for before := range 700 {
+		filler := strings.Repeat("-", before)
+		if got := e.Refusal(401, nil, []byte(filler+key)).Message; leaks(got) {
+			t.Fatalf("after %d characters: %s", before, got)
+		}
+		if got := e.ProtocolError("%s", e.Excerpt([]byte(filler+key))).Message; leaks(got) {
+			t.Fatalf("after %d characters: %s", before, got)
+		}
+	}
+	moved := e.Refusal(302, http.Header{"Location": {strings.Replace(e.BaseURL, "host", "other", 1)}}, nil)
+	if got := moved.Error(); leaks(got) || !strings.Contains(got, "api-version=2026-01-01") {
+		t.Error(got)
+	}
+	wrong := &Endpoint{Name: "x", BaseURL: "htp://user:hunter2secret@host/v1?api_key=abcdef123456"}
+	if _, err := wrong.URL("/models"); err == nil || leaks(err.Error()) {
+		t.Error(err)
+	}
+}
+
 // failing is a transport that fails.
 type failing struct{ err error }
 

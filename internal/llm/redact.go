@@ -1,7 +1,7 @@
 package llm
 
 import (
-	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"sync"
@@ -14,8 +14,8 @@ var keys = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\b(sk-[A-Za-z0-9_*-]{8,}|AIza[A-Za-z0-9_-]{20,}|gsk_[A-Za-z0-9]{16,}|xai-[A-Za-z0-9]{16,}|(?i:bearer)\s+[A-Za-z0-9._~+/=-]{8,})`)
 })
 
-// Redact returns s without the endpoint's key, the secrets in its headers, and
-// whatever looks like a provider's key.
+// Redact returns s without the endpoint's key, the secrets in its headers and in
+// its base URL, and whatever looks like a provider's key.
 func (e *Endpoint) Redact(s string) string {
 	for _, secret := range e.secrets() {
 		s = strings.ReplaceAll(s, secret, redacted)
@@ -34,7 +34,7 @@ func (e *Endpoint) secrets() []string {
 	}
 	add(e.Key)
 	for name, values := range e.Header {
-		if !secretHeader(name) {
+		if !secretName(name) {
 			continue
 		}
 		for _, v := range values {
@@ -44,12 +44,48 @@ func (e *Endpoint) secrets() []string {
 			}
 		}
 	}
+	for _, v := range urlSecrets(e.BaseURL) {
+		add(v)
+		add(url.QueryEscape(v))
+		add(url.PathEscape(v))
+	}
 	return out
 }
 
-func secretHeader(name string) bool {
-	name = strings.ToLower(http.CanonicalHeaderKey(name))
-	for _, w := range []string{"auth", "key", "token", "secret", "cookie"} {
+// urlSecrets are the password of an address and those values of its query whose
+// names say that they are secret. An address that cannot be parsed is searched
+// all the same, because it is what an error shows.
+func urlSecrets(address string) []string {
+	var out []string
+	address, _, _ = strings.Cut(address, "#")
+	address, query, _ := strings.Cut(address, "?")
+	if _, rest, ok := strings.Cut(address, "//"); ok {
+		address = rest
+	}
+	if at := strings.LastIndexByte(address, '@'); at >= 0 {
+		if _, password, ok := strings.Cut(address[:at], ":"); ok {
+			out = append(out, password)
+			if plain, err := url.PathUnescape(password); err == nil {
+				out = append(out, plain)
+			}
+		}
+	}
+	for _, pair := range strings.Split(query, "&") {
+		if name, value, _ := strings.Cut(pair, "="); secretName(name) {
+			out = append(out, value)
+			if plain, err := url.QueryUnescape(value); err == nil {
+				out = append(out, plain)
+			}
+		}
+	}
+	return out
+}
+
+// secretName reports whether a header or a member of a query of that name holds
+// a secret.
+func secretName(name string) bool {
+	name = strings.ToLower(name)
+	for _, w := range []string{"auth", "key", "token", "secret", "cookie", "password", "sig"} {
 		if strings.Contains(name, w) {
 			return true
 		}

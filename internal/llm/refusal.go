@@ -12,20 +12,23 @@ import (
 	"unicode"
 )
 
+// maxError bounds an error's body, in bytes.
+const maxError = 1 << 20
+
 // Refusal says what an answer that is no success means. It reads the error
 // bodies of all four APIs and of the servers that imitate them, also when they
 // come as an event in the middle of a stream (status 0).
 func (e *Endpoint) Refusal(status int, header http.Header, body []byte) *Error {
-	d := readDetail(body)
+	d := readDetail(body[:min(len(body), maxError)])
 	out := &Error{
 		Provider:   e.Name,
 		Status:     status,
-		Code:       e.Redact(clean(d.code)),
-		Message:    e.Redact(clean(d.message)),
+		Code:       e.clean(d.code),
+		Message:    e.clean(d.message),
 		RetryAfter: retryAfter(header, d),
 	}
 	if status >= 300 && status < 400 {
-		out.Message = "the server redirects to " + e.Redact(clean(header.Get("Location")))
+		out.Message = "the server redirects to " + e.clean(header.Get("Location"))
 		out.Advice = "set the base URL to the address where the API really is"
 	}
 	out.Kind = kindOf(status, d, out.RetryAfter > 0)
@@ -137,9 +140,10 @@ func pageText(s string) string {
 // maxMessage bounds a provider's text in an error, in runes.
 const maxMessage = 600
 
-// clean makes a provider's text fit for a terminal: one paragraph, no control
-// or invisible characters, cut.
-func clean(s string) string {
+// clean makes a provider's text fit for a person and a terminal: one paragraph,
+// no control or invisible characters, no secrets, cut. What is cut is searched
+// for secrets before, or the beginning of one would stay.
+func (e *Endpoint) clean(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -150,7 +154,7 @@ func clean(s string) string {
 		}
 		return r
 	}, s)
-	s = strings.Join(strings.Fields(s), " ")
+	s = e.Redact(strings.Join(strings.Fields(s), " "))
 	if r := []rune(s); len(r) > maxMessage {
 		s = string(r[:maxMessage]) + fmt.Sprintf("… (%d characters more)", len(r)-maxMessage)
 	}

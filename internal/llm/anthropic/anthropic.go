@@ -211,7 +211,7 @@ func (c *Client) page(ctx context.Context, after string) (*page, error) {
 	}
 	var p page
 	if err := json.Unmarshal(raw, &p); err != nil {
-		return nil, c.endpoint.ProtocolError("the list of models is not what the API promises: %s", llm.Excerpt(raw))
+		return nil, c.endpoint.ProtocolError("the list of models is not what the API promises: %s", c.endpoint.Excerpt(raw))
 	}
 	return &p, nil
 }

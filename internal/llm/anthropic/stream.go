@@ -104,7 +104,7 @@ func (d *decoder) whole(body io.Reader, kind string) {
 		return
 	}
 	if err := json.Unmarshal(raw, &m); err != nil || m.Content == nil && m.StopReason == "" {
-		d.Fail(d.client.endpoint.ProtocolError("the answer has no content: %s", llm.Excerpt(raw)))
+		d.Fail(d.client.endpoint.ProtocolError("the answer has no content: %s", d.client.endpoint.Excerpt(raw)))
 		return
 	}
 	if d.message(&m); d.Stopped() {
@@ -120,7 +120,7 @@ func (e *event) isError() bool {
 func (d *decoder) event(name string, data []byte) {
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
-		d.Fail(d.client.endpoint.ProtocolError("an event of the answer is not what the API promises (%v): %s", err, llm.Excerpt(data)))
+		d.Fail(d.client.endpoint.ProtocolError("an event of the answer is not what the API promises (%v): %s", err, d.client.endpoint.Excerpt(data)))
 		return
 	}
 	if e.Type == "" {
@@ -188,7 +188,7 @@ func (d *decoder) begin(index string, raw json.RawMessage) {
 	}
 	b, err := newBlock(index, raw)
 	if err != nil {
-		d.Fail(d.client.endpoint.ProtocolError("a block of the answer is not what the API promises (%v): %s", err, llm.Excerpt(raw)))
+		d.Fail(d.client.endpoint.ProtocolError("a block of the answer is not what the API promises (%v): %s", err, d.client.endpoint.Excerpt(raw)))
 		return
 	}
 	d.add(b)

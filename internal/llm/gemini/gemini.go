@@ -155,7 +155,7 @@ func (c *Client) page(ctx context.Context, token string) (names []string, next s
 		Next llm.Loose `json:"nextPageToken"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, "", c.endpoint.ProtocolError("the list of models is not what the API promises: %s", llm.Excerpt(raw))
+		return nil, "", c.endpoint.ProtocolError("the list of models is not what the API promises: %s", c.endpoint.Excerpt(raw))
 	}
 	for _, m := range list.Models {
 		name := strings.TrimPrefix(string(m.Name), "models/")

@@ -98,7 +98,7 @@ func (d *decoder) whole(body io.Reader, kind string) {
 		return
 	}
 	if !d.started && d.blocked == "" {
-		d.Fail(d.client.endpoint.ProtocolError("the answer has no candidates: %s", llm.Excerpt(raw)))
+		d.Fail(d.client.endpoint.ProtocolError("the answer has no candidates: %s", d.client.endpoint.Excerpt(raw)))
 		return
 	}
 	d.end()
@@ -123,7 +123,7 @@ func (d *decoder) take(data []byte) {
 }
 
 func (d *decoder) unreadable(err error, data []byte) {
-	d.Fail(d.client.endpoint.ProtocolError("a piece of the answer is not what the API promises (%v): %s", err, llm.Excerpt(data)))
+	d.Fail(d.client.endpoint.ProtocolError("a piece of the answer is not what the API promises (%v): %s", err, d.client.endpoint.Excerpt(data)))
 }
 
 func (d *decoder) chunk(data []byte) {
@@ -353,9 +353,9 @@ func (d *decoder) release(e ending) {
 // warn tells a person of an end that is not the usual one. What the API says
 // about it can hold the model's words, so it is quoted.
 func (d *decoder) warn(what, reason string) {
-	s := fmt.Sprintf("%s %s: %s", d.client.endpoint.Name, what, llm.Excerpt([]byte(reason)))
+	s := fmt.Sprintf("%s %s: %s", d.client.endpoint.Name, what, d.client.endpoint.Excerpt([]byte(reason)))
 	if d.message != "" {
-		s += " (" + llm.Excerpt([]byte(d.message)) + ")"
+		s += " (" + d.client.endpoint.Excerpt([]byte(d.message)) + ")"
 	}
 	d.Emit(llm.Warning{Text: s})
 }

@@ -86,7 +86,7 @@ func (d *decoder) whole(body io.Reader, kind string) {
 		return
 	}
 	if !d.started {
-		d.Fail(d.client.endpoint.ProtocolError("the answer has no choices: %s", llm.Excerpt(raw)))
+		d.Fail(d.client.endpoint.ProtocolError("the answer has no choices: %s", d.client.endpoint.Excerpt(raw)))
 		return
 	}
 	if d.finish == "" {
@@ -98,7 +98,7 @@ func (d *decoder) whole(body io.Reader, kind string) {
 func (d *decoder) chunk(data []byte) {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
-		d.Fail(d.client.endpoint.ProtocolError("a piece of the answer is not what the API promises (%v): %s", err, llm.Excerpt(data)))
+		d.Fail(d.client.endpoint.ProtocolError("a piece of the answer is not what the API promises (%v): %s", err, d.client.endpoint.Excerpt(data)))
 		return
 	}
 	if len(c.Error) > 0 && string(c.Error) != "null" {

@@ -69,7 +69,7 @@ func (d *decoder) whole(body io.Reader, kind string) {
 	}
 	var r response
 	if err := json.Unmarshal(raw, &r); err != nil {
-		d.Fail(d.client.endpoint.ProtocolError("the answer is not what the API promises (%v): %s", err, llm.Excerpt(raw)))
+		d.Fail(d.client.endpoint.ProtocolError("the answer is not what the API promises (%v): %s", err, d.client.endpoint.Excerpt(raw)))
 		return
 	}
 	switch {
@@ -77,7 +77,7 @@ func (d *decoder) whole(body io.Reader, kind string) {
 		d.Fail(d.client.endpoint.Refusal(0, nil, raw))
 		return
 	case r.Output == nil && !given(r.Error):
-		d.Fail(d.client.endpoint.ProtocolError("the answer has no output: %s", llm.Excerpt(raw)))
+		d.Fail(d.client.endpoint.ProtocolError("the answer has no output: %s", d.client.endpoint.Excerpt(raw)))
 		return
 	}
 	d.close("", &r, nil)
@@ -94,7 +94,7 @@ func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "nu
 func (d *decoder) event(name string, data []byte) {
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
-		d.Fail(d.client.endpoint.ProtocolError("a piece of the answer is not what the API promises (%v): %s", err, llm.Excerpt(data)))
+		d.Fail(d.client.endpoint.ProtocolError("a piece of the answer is not what the API promises (%v): %s", err, d.client.endpoint.Excerpt(data)))
 		return
 	}
 	if e.Type == "" {
