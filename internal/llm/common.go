@@ -3,6 +3,8 @@ package llm
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -81,6 +83,16 @@ func Body(v any) ([]byte, error) {
 		return nil, fmt.Errorf("writing the request: %w", err)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// CacheKey is a key for prompt_cache_key, which takes at most 64 bytes: a longer
+// one becomes its hash.
+func CacheKey(key string) string {
+	if len(key) <= 64 {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
 }
 
 // Count is a number of tokens, as a whole number, with a fraction of zero, as a

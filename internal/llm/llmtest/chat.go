@@ -54,6 +54,7 @@ type chatRequest struct {
 	Tools      []chatTool        `json:"tools"`
 	ToolChoice json.RawMessage   `json:"tool_choice"`
 	Stream     bool              `json:"stream"`
+	CacheKey   string            `json:"prompt_cache_key"`
 	Format     *chatOutputFormat `json:"response_format"`
 }
 
@@ -114,6 +115,8 @@ func checkChat(body []byte, s *Script) *refusal {
 		return bad("[] is too short - 'messages'")
 	case !r.Stream:
 		return bad("this server only streams")
+	case len(r.CacheKey) > 64:
+		return bad("Invalid 'prompt_cache_key': string too long. Expected a string with maximum length 64, but got a string with length %d instead.", len(r.CacheKey))
 	case fields["tools"] != nil && len(r.Tools) == 0:
 		return bad("[] is too short - 'tools'")
 	case fields["tools"] == nil && fields["tool_choice"] != nil:
@@ -125,7 +128,7 @@ func checkChat(body []byte, s *Script) *refusal {
 	if f := r.Format; f != nil && f.Type == "json_schema" && (f.JSONSchema == nil || !functionName.MatchString(f.JSONSchema.Name) || len(f.JSONSchema.Schema) == 0) {
 		return bad("Invalid 'response_format.json_schema'")
 	}
-	return checkChatMessages(r.Messages)
+	return checkChatMessages(r.Messages, s.IDs)
 }
 
 func checkChatTools(tools []chatTool) *refusal {
@@ -204,7 +207,7 @@ func checkOpenAISchema(raw json.RawMessage, root bool) string {
 	return ""
 }
 
-func checkChatMessages(messages []chatMessage) *refusal {
+func checkChatMessages(messages []chatMessage, maxID int) *refusal {
 	ids := map[string]bool{}
 	var open []string // ids of calls that await their result
 	for i, m := range messages {
@@ -226,6 +229,9 @@ func checkChatMessages(messages []chatMessage) *refusal {
 			for k, c := range m.ToolCalls {
 				if no := checkChatCall(i, k, c); no != nil {
 					return no
+				}
+				if maxID > 0 && len(c.ID) > maxID {
+					return bad("Invalid 'messages[%d].tool_calls[%d].id': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", i, k, maxID, len(c.ID))
 				}
 				if ids[c.ID] {
 					return bad("messages[%d].tool_calls[%d]: duplicate id %q", i, k, c.ID)

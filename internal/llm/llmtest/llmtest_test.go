@@ -68,6 +68,8 @@ func TestChatRules(t *testing.T) {
 		{"result twice", messages(user, call("a"), tool, tool), "must be a response"},
 		{"id twice", messages(user, call("a"), tool, call("a"), tool), "duplicate id"},
 		{"no id", messages(user, call(""), tool), "Missing required parameter"},
+		{"long id", messages(user, call(strings.Repeat("a", 41)), tool), "maximum length 40"},
+		{"long cache key", `{"model":"m","stream":true,"messages":[` + user + `],"prompt_cache_key":"` + strings.Repeat("k", 65) + `"}`, "maximum length 64"},
 		{"name with a dot", messages(user, strings.Replace(call("a"), `"f"`, `"f.g"`, 1), tool), "does not match pattern"},
 		{"arguments no object", messages(user, strings.Replace(call("a"), `"{}"`, `"{"`, 1), tool), "must be in JSON format"},
 		{"arguments an object", messages(user, strings.Replace(call("a"), `"{}"`, `{}`, 1), tool), "expected a string"},
@@ -91,7 +93,7 @@ func TestChatRules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := (&Script{}).Check("chat", []byte(tt.body))
+			err := (&Script{IDs: 40}).Check("chat", []byte(tt.body))
 			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}

@@ -45,10 +45,12 @@ import (
 //	key KEY                requests need it
 //	models NAME...         others do not exist
 //	limit BYTES            of a request
+//	ids BYTES              of the id of a call; chat completions, 40 at OpenAI
 type Script struct {
 	Key    string
 	Models []string
 	Limit  int
+	IDs    int // 0: any length
 	Turns  []Turn
 }
 
@@ -155,6 +157,8 @@ func (s *Script) settings(text string) error {
 			s.Models = strings.Fields(rest)
 		case "limit":
 			s.Limit, err = strconv.Atoi(rest)
+		case "ids":
+			s.IDs, err = strconv.Atoi(rest)
 		default:
 			err = fmt.Errorf("no setting %q", word)
 		}

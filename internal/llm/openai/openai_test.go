@@ -127,7 +127,11 @@ func TestAnyTranscript(t *testing.T) {
 		history := llmtest.Transcript(r)
 		profile := profiles()[r.IntN(len(profiles()))]
 		c := New(&llm.Endpoint{Name: "test", BaseURL: "http://127.0.0.1/v1"}, &profile)
-		req := &llm.Request{Model: "m", Messages: history, CacheKey: "k"}
+		req := &llm.Request{Model: "m", Messages: history, CacheKey: strings.Repeat("k", 1+r.IntN(100))}
+		s.IDs = 0
+		if profile.Name == "openai" || profile.Name == "azure" || profile.Name == "openrouter" {
+			s.IDs = 40
+		}
 		if r.IntN(4) > 0 {
 			req.Tools = []msg.Declaration{readFile}
 		}

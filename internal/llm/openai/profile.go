@@ -66,15 +66,20 @@ const (
 // nameRule is what all of them take as the name of a function.
 var nameRule = llm.Rule{Max: 64, Chars: "_-"}
 
+// idRule is OpenAI's for the ids of calls. It takes no more than 40 bytes; those
+// that other providers give are longer, and stay in a session that goes on with
+// another model.
+var idRule = llm.Rule{Max: 40, Chars: "_-.:"}
+
 // profiles is a table: the first whose host matches is taken.
 func profiles() []Profile {
 	return []Profile{
 		{Name: "openai", Hosts: []string{"api.openai.com"}, MaxTokens: "max_completion_tokens", Effort: EffortField, Output: OutputSchema,
-			CacheKey: true, Images: true, Audio: true, Documents: true},
+			CacheKey: true, Images: true, Audio: true, Documents: true, IDs: idRule},
 		{Name: "azure", Hosts: []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}, KeyHeader: "Api-Key", MaxTokens: "max_completion_tokens",
-			Effort: EffortField, Output: OutputSchema, CacheKey: true, Images: true, Audio: true},
+			Effort: EffortField, Output: OutputSchema, CacheKey: true, Images: true, Audio: true, IDs: idRule},
 		{Name: "openrouter", Hosts: []string{"openrouter.ai"}, Effort: EffortObject, Output: OutputSchema, CacheMarks: true, Images: true, Audio: true, Documents: true,
-			Reasoning: ReasoningDetails},
+			Reasoning: ReasoningDetails, IDs: idRule},
 		{Name: "deepseek", Hosts: []string{"api.deepseek.com"}, Effort: EffortField, Output: OutputObject, Reasoning: ReasoningContent, ReasoningOwed: true},
 		{Name: "dashscope", Hosts: []string{"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com"}, Output: OutputObject, Images: true,
 			Reasoning: ReasoningContent, Leaks: true},

@@ -30,7 +30,7 @@ func (c *Client) encode(r *llm.Request) ([]byte, *llm.Names, error) {
 		w.MaxTokens = r.MaxTokens
 	}
 	if p.CacheKey {
-		w.PromptCacheKey = r.CacheKey
+		w.PromptCacheKey = llm.CacheKey(r.CacheKey)
 	}
 	switch {
 	case r.Effort == "":

@@ -2,9 +2,7 @@ package responses
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
@@ -31,7 +29,7 @@ func (c *Client) encode(r *llm.Request) ([]byte, *llm.Names, error) {
 		w.MaxOutputTokens = max(r.MaxTokens, minTokens)
 	}
 	if c.profile.CacheKey {
-		w.PromptCacheKey = cacheKey(r.CacheKey)
+		w.PromptCacheKey = llm.CacheKey(r.CacheKey)
 	}
 	if c.profile.Encrypted && c.takes(r.Model, askEncrypted) {
 		w.Include = []string{"reasoning.encrypted_content"}
@@ -58,15 +56,6 @@ func (c *Client) encode(r *llm.Request) ([]byte, *llm.Names, error) {
 		return nil, nil, c.refuse(err.Error(), "")
 	}
 	return body, names, nil
-}
-
-// cacheKey is a key of at most the 64 bytes that the API takes.
-func cacheKey(key string) string {
-	if len(key) <= 64 {
-		return key
-	}
-	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:])
 }
 
 func (c *Client) refuse(message, advice string) *llm.Error {
