@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"capstan/internal/llm"
+	"capstan/internal/msg"
 )
 
 // nameRule is what the API takes as the name of a function. Its documentation
@@ -95,6 +96,23 @@ func level(model, level string) string {
 		return "HIGH"
 	}
 	return level
+}
+
+// typeOf is the type of a part's data as the API is told it: of a picture what
+// its data say, and nothing when they say that it is none. HEIC and HEIF are
+// taken at their word.
+func typeOf(p msg.Part) string {
+	switch {
+	case len(p.Data) == 0:
+		return ""
+	case strings.HasPrefix(p.MIMEType, "image/") && !strings.HasPrefix(p.MIMEType, "image/hei"):
+		kind, width, height := llm.Picture(p.Data)
+		if width == 0 || height == 0 {
+			return ""
+		}
+		return kind
+	}
+	return p.MIMEType
 }
 
 // takes reports whether the API takes a part that is no text.

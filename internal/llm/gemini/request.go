@@ -148,7 +148,7 @@ func (t traits) contents(r *llm.Request, names *llm.Names) []wireContent {
 
 func text(s string) wirePart { return wirePart{Text: &s} }
 
-func inline(p msg.Part) wirePart { return wirePart{InlineData: &wireBlob{p.MIMEType, p.Data}} }
+func inline(p msg.Part) wirePart { return wirePart{InlineData: &wireBlob{typeOf(p), p.Data}} }
 
 // spoken writes what the user says and shows.
 func spoken(parts []msg.Part) []wirePart {
@@ -157,7 +157,7 @@ func spoken(parts []msg.Part) []wirePart {
 		switch {
 		case p.Kind == msg.Text:
 			out = append(out, text(p.Text))
-		case len(p.Data) > 0 && takes(p.MIMEType):
+		case takes(typeOf(p)):
 			if p.Text != "" {
 				out = append(out, text(p.Text))
 			}
@@ -189,7 +189,7 @@ func (t traits) model(parts []msg.Part, names *llm.Names) []wirePart {
 		case msg.Text, msg.Reasoning:
 			out = append(out, s.parts(p)...)
 		default:
-			if len(p.Data) == 0 || !takes(p.MIMEType) {
+			if !takes(typeOf(p)) {
 				out = append(out, text(llm.Line(p)))
 				continue
 			}
@@ -248,12 +248,12 @@ func (t traits) results(list []msg.Result, names *llm.Names) []wirePart {
 	var after []wirePart
 	for _, r := range list {
 		answer, media := llm.Plain(r.Parts, func(p msg.Part) bool {
-			return len(p.Data) > 0 && (takes(p.MIMEType) || t.takesInResult(p.MIMEType))
+			return takes(typeOf(p))
 		})
 		w := &wireResponse{ID: r.CallID, Name: names.Wire(r.Name)}
 		shown := 0
 		for _, p := range media {
-			if t.takesInResult(p.MIMEType) {
+			if t.takesInResult(typeOf(p)) {
 				w.Parts = append(w.Parts, inline(p))
 				continue
 			}

@@ -1,7 +1,9 @@
 package gemini
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -211,10 +213,16 @@ func TestResultIsAnObject(t *testing.T) {
 	}
 }
 
+// withPixel puts the picture of the tests into what is written of it.
+func withPixel(s string) string {
+	size := fmt.Sprintf("image/png, %d B", len(llmtest.Pixel))
+	return strings.NewReplacer("cG5n", base64.StdEncoding.EncodeToString(llmtest.Pixel), "image/png, 3 B", size).Replace(s)
+}
+
 // Media goes where the API takes it, else one line stands for it. The user's
 // next words follow the results in the same content.
 func TestMedia(t *testing.T) {
-	png := msg.Part{Kind: msg.Image, MIMEType: "image/png", Data: []byte("png"), Name: "a.png", Text: "a cat"}
+	png := msg.Part{Kind: msg.Image, MIMEType: "image/png", Data: llmtest.Pixel, Name: "a.png", Text: "a cat"}
 	gif := msg.Part{Kind: msg.Image, MIMEType: "image/gif", Data: []byte("gif")}
 	wav := msg.Part{Kind: msg.Audio, MIMEType: "audio/wav", Data: []byte("wav")}
 	pdf := msg.Part{Kind: msg.File, MIMEType: "application/pdf", Data: []byte("pdf")}
@@ -241,7 +249,7 @@ func TestMedia(t *testing.T) {
 			`,{"text":"Media of the result of shot (call b):"},{"inlineData":{"mimeType":"application/pdf","data":"cGRm"}},{"text":"and?"}]}]`,
 	} {
 		got := request(t, &llm.Request{Model: model, Messages: history, Tools: tools4})
-		if diff := cmp.Diff(seen+want, got["contents"]); diff != "" {
+		if diff := cmp.Diff(withPixel(seen+want), got["contents"]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", model, diff)
 		}
 	}

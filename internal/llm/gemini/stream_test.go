@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"capstan/internal/llm"
+	"capstan/internal/llm/llmtest"
 	"capstan/internal/msg"
 )
 
@@ -95,9 +97,9 @@ func TestParts(t *testing.T) {
 		{"code at the end", answer("STOP", `{"text":"Let me."}`, `{"executableCode":{}}`, `{"codeExecutionResult":{}}`),
 			[]msg.Part{msg.TextPart("Let me."), signed(thought(""), `{"executableCode":{}}`), signed(msg.Part{Kind: msg.Text}, `{"codeExecutionResult":{}}`)},
 			`{"text":"Let me."},{"executableCode":{}},{"codeExecutionResult":{}}`},
-		{"an image", answer("STOP", `{"text":"Here:"}`, `{"inlineData":{"mimeType":"image/png","data":"iVBORw=="},"thoughtSignature":"U0lH"}`, `{"inlineData":{"mimeType":"audio/wav","data":"UklG_-8"}}`),
-			[]msg.Part{msg.TextPart("Here:"), signed(msg.Part{Kind: msg.Image, MIMEType: "image/png", Data: []byte("\x89PNG")}, `"U0lH"`), {Kind: msg.Audio, MIMEType: "audio/wav", Data: []byte("RIF\xff\xef")}},
-			`{"text":"Here:"},{"inlineData":{"mimeType":"image/png","data":"iVBORw=="},"thoughtSignature":"U0lH"},{"inlineData":{"mimeType":"audio/wav","data":"UklG/+8="}}`},
+		{"an image", answer("STOP", `{"text":"Here:"}`, `{"inlineData":{"mimeType":"image/png","data":"`+base64.StdEncoding.EncodeToString(llmtest.Pixel)+`"},"thoughtSignature":"U0lH"}`, `{"inlineData":{"mimeType":"audio/wav","data":"UklG_-8"}}`),
+			[]msg.Part{msg.TextPart("Here:"), signed(msg.Part{Kind: msg.Image, MIMEType: "image/png", Data: llmtest.Pixel}, `"U0lH"`), {Kind: msg.Audio, MIMEType: "audio/wav", Data: []byte("RIF\xff\xef")}},
+			`{"text":"Here:"},{"inlineData":{"mimeType":"image/png","data":"` + base64.StdEncoding.EncodeToString(llmtest.Pixel) + `"},"thoughtSignature":"U0lH"},{"inlineData":{"mimeType":"audio/wav","data":"UklG/+8="}}`},
 		{"a signature that is no base64 could not go back", answer("STOP", `{"text":"a","thoughtSignature":"\"},{"}`),
 			[]msg.Part{msg.TextPart("a")}, `{"text":"a"}`},
 		{"parts that we know nothing of", answer("STOP", `{"fileData":{"fileUri":"x"}}`, `{}`, `{"text":null}`, `{"text":"a","newThing":{"x":1}}`),

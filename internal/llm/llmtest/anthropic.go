@@ -422,6 +422,8 @@ func checkAnthropicContent(where string, b *anthropicBlock, onlyText bool) *refu
 		return bad("%s.%s.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'", where, b.Type)
 	case !bytes.HasPrefix(b.Source.Data, []byte(magic)):
 		return bad("%s: the data do not match the provided media type %s", where, b.Source.MediaType)
+	case b.Type == "image" && !canShow(b.Source.MediaType, b.Source.Data):
+		return bad("%s: Could not process image", where)
 	case b.Type == "image" && len(b.Source.Data) > 5<<20*3/4:
 		return bad("%s.image.source.base64: image exceeds 5 MB maximum", where)
 	}

@@ -1,6 +1,7 @@
 package llmtest
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -287,6 +288,17 @@ type chatPart struct {
 
 var imageURL = regexp.MustCompile(`^(https?://|data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+=*$)`)
 
+// isPicture reports whether an address is one of the web, or a picture itself.
+func isPicture(url string) bool {
+	at := imageURL.FindStringSubmatch(url)
+	if at == nil || at[2] == "" {
+		return at != nil
+	}
+	_, text, _ := strings.Cut(url, ",")
+	data, err := base64.StdEncoding.DecodeString(text)
+	return err == nil && canShow("image/"+at[2], data)
+}
+
 // hasContent reports whether content says something in a form that is allowed.
 func hasContent(raw json.RawMessage) bool {
 	var s string
@@ -304,7 +316,7 @@ func hasContent(raw json.RawMessage) bool {
 				return false
 			}
 		case "image_url":
-			if p.ImageURL == nil || !imageURL.MatchString(p.ImageURL.URL) {
+			if p.ImageURL == nil || !isPicture(p.ImageURL.URL) {
 				return false
 			}
 		case "input_audio", "file":

@@ -141,10 +141,16 @@ func readGeminiPart(raw json.RawMessage, at, role string, third bool) (geminiPar
 
 // isGoogleBytes reports whether a string is bytes in JSON as Google reads them:
 // base64 of either alphabet, padded or not.
-func isGoogleBytes(s string) bool {
+func isGoogleBytes(s string) bool { return s == "" || googleBytes(s) != nil }
+
+// googleBytes are those bytes; nil when they are none.
+func googleBytes(s string) []byte {
 	s = strings.TrimRight(strings.NewReplacer("-", "+", "_", "/").Replace(s), "=")
-	_, err := base64.RawStdEncoding.DecodeString(s)
-	return err == nil
+	data, err := base64.RawStdEncoding.DecodeString(s)
+	if err != nil {
+		return nil
+	}
+	return data
 }
 
 const (
@@ -166,6 +172,8 @@ func checkBlob(raw json.RawMessage, at, types string) *refusal {
 		return bad("Invalid value at '%s.data' (TYPE_BYTES), Base64 decoding failed", at)
 	case !slices.Contains(strings.Fields(types), b.MIMEType):
 		return bad("Unsupported MIME type: %s", b.MIMEType)
+	case slices.Contains([]string{"image/png", "image/jpeg", "image/webp"}, b.MIMEType) && !canShow(b.MIMEType, googleBytes(b.Data)):
+		return bad("Unable to process input image. Please retry or report in https://developers.generativeai.google/guide/troubleshooting")
 	}
 	return nil
 }

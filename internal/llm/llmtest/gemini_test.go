@@ -16,8 +16,8 @@ func TestGeminiRules(t *testing.T) {
 		sig   = `"thoughtSignature":"skip_thought_signature_validator"`
 		call  = `{"role":"model","parts":[{"functionCall":{"id":"a","name":"f","args":{}},` + sig + `}]}`
 		res   = `{"role":"user","parts":[{"functionResponse":{"id":"a","name":"f","response":{"output":"A"}}}]}`
-		blob  = `{"inlineData":{"mimeType":"image/png","data":"AA=="}}`
 	)
+	blob := `{"inlineData":{"mimeType":"image/png","data":"` + pixel64 + `"}}`
 	contents := func(list ...string) string { return `{"contents":[` + strings.Join(list, ",") + `]}` }
 	userParts := func(parts string) string { return contents(`{"role":"user","parts":[` + parts + `]}`) }
 	with := func(more string) string { return `{"contents":[` + user + `],` + more + `}` }
@@ -51,6 +51,7 @@ func TestGeminiRules(t *testing.T) {
 		{"two in one part", userParts(`{"text":"x","inlineData":{"mimeType":"image/png","data":"AA=="}}`), "required oneof field 'data'"},
 		{"an empty text", userParts(`{"text":""}`), "must have a text parameter"},
 		{"an unknown part", userParts(`{"text":"x","foo":1}`), `Unknown name "foo"`},
+		{"no picture", userParts(`{"inlineData":{"mimeType":"image/png","data":"AA=="}}`), "Unable to process input image"},
 		{"a gif", userParts(`{"inlineData":{"mimeType":"image/gif","data":"AA=="}}`), "Unsupported MIME type: image/gif"},
 		{"media without bytes", userParts(`{"inlineData":{"mimeType":"image/png","data":""}}`), "Base64 decoding failed"},
 		{"a signature that is no base64", contents(user, `{"role":"model","parts":[{"text":"x","thoughtSignature":"%%"}]}`, user), "Base64 decoding failed"},

@@ -2,6 +2,8 @@ package llmtest
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -34,6 +36,8 @@ func TestCommands(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata", Cmds: Commands()})
 }
 
+var pixel64 = base64.StdEncoding.EncodeToString(Pixel)
+
 // Each rule of chat completions refuses what breaks it, and a request that
 // keeps them all is taken.
 func TestChatRules(t *testing.T) {
@@ -53,7 +57,7 @@ func TestChatRules(t *testing.T) {
 	const object = `{"type":"object","properties":{}}`
 	tests := []struct{ name, body, says string }{
 		{"fine", messages(`{"role":"system","content":"S"}`, user, call("a"), tool, call("b"), strings.Replace(tool, `"a"`, `"b"`, 1), user), ""},
-		{"fine, parts", messages(`{"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]}`), ""},
+		{"fine, parts", messages(`{"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + pixel64 + `"}}]}`), ""},
 		{"fine, tools", tools(function("f", object), `{"type":"web_search"}`), ""},
 		{"not JSON", `{`, "parse the JSON"},
 		{"unknown field", `{"model":"m","stream":true,"messages":[` + user + `],"foo":1}`, "Unrecognized request argument supplied: foo"},
@@ -76,6 +80,7 @@ func TestChatRules(t *testing.T) {
 		{"empty user", messages(`{"role":"user","content":""}`), "Invalid value for 'content'"},
 		{"empty text part", messages(`{"role":"user","content":[{"type":"text","text":""}]}`), "Invalid value for 'content'"},
 		{"tiff", messages(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/tiff;base64,AA=="}}]}`), "Invalid value for 'content'"},
+		{"no picture", messages(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]}`), "Invalid value for 'content'"},
 		{"empty assistant", messages(user, `{"role":"assistant","content":null}`, user), "Invalid value for 'content'"},
 		{"image in a result", messages(user, call("a"), `{"role":"tool","tool_call_id":"a","content":[{"type":"image_url","image_url":{"url":"https://x"}}]}`), "must be text"},
 		{"unknown role", messages(`{"role":"robot","content":"x"}`), "Invalid value: 'robot'"},
@@ -130,7 +135,7 @@ func TestAnthropicRules(t *testing.T) {
 	image := func(kind, data string) string {
 		return `{"type":"image","source":{"type":"base64","media_type":"` + kind + `","data":"` + data + `"}}`
 	}
-	const png = "iVBORw0KGgo="
+	png := pixel64
 	cached := `{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}`
 	thought := `{"type":"thinking","thinking":"T","signature":"` + Signature("T") + `"}`
 	text := `{"type":"text","text":"x"}`
@@ -182,10 +187,11 @@ func TestAnthropicRules(t *testing.T) {
 		{"choice of no kind", request(`"tools":[`+f+`],"tool_choice":{"type":"required"}`, user), "expected tags"},
 		{"image of the user's in an answer", with(user, assistant(image("image/png", png)), user), "expected tags"},
 		{"tiff", with(content(image("image/tiff", png))), "media_type"},
+		{"a PNG that is cut off", with(content(image("image/png", "iVBORw0KGgo="))), "Could not process image"},
 		{"a PNG that is none", with(content(image("image/png", "AAAA"))), "do not match"},
 		{"a PDF as an image", with(content(image("application/pdf", "JVBERg=="))), "media_type"},
 		{"a link", with(content(`{"type":"image","source":{"type":"url","url":"https://x"}}`)), "source"},
-		{"an image that is too large", with(content(image("image/png", "iVBORwAA"+strings.Repeat("AAAA", 5<<20/4)))), "exceeds 5 MB"},
+		{"an image that is too large", with(content(image("image/png", base64.StdEncoding.EncodeToString(append(bytes.Clone(Pixel), make([]byte, 5<<20/4*3)...))))), "exceeds 5 MB"},
 		{"media in a failed result", with(user, use, content(`{"type":"tool_result","tool_use_id":"a","is_error":true,"content":[`+image("image/png", png)+`]}`)), "must be type"},
 		{"empty text in a result", with(user, use, content(`{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":""}]}`)), "non-whitespace"},
 		{"a search without result", with(user, assistant(search, text), user, say, user), "without a corresponding"},

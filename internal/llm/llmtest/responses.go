@@ -391,7 +391,7 @@ func hasInput(raw json.RawMessage, types ...string) bool {
 		ok := p.Text != "" || p.Refusal != ""
 		switch p.Type {
 		case "input_image":
-			ok = imageURL.MatchString(p.ImageURL) && slices.Contains([]string{"", "auto", "low", "high"}, p.Detail)
+			ok = isPicture(p.ImageURL) && slices.Contains([]string{"", "auto", "low", "high"}, p.Detail)
 		case "input_file":
 			ok = p.Filename != "" && pdfURL.MatchString(p.FileData)
 		}

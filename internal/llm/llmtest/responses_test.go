@@ -36,7 +36,7 @@ func TestResponsesRules(t *testing.T) {
 	tests := []struct{ name, body, says string }{
 		{"fine", input(user, reasoning(), `{"type":"web_search_call","status":"completed"}`, reasoning(), call("a"), call("b"), output("b"), output("a"), reasoning(), assistant, user), ""},
 		{"fine, text", with(`"instructions":"S","max_output_tokens":16,"include":["reasoning.encrypted_content"],"reasoning":{"effort":"low","summary":"auto"},"prompt_cache_key":"k"`), ""},
-		{"fine, parts", content(`{"type":"input_text","text":"x"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,AA=="},{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,AA=="}`), ""},
+		{"fine, parts", content(`{"type":"input_text","text":"x"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,` + pixel64 + `"},{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,AA=="}`), ""},
 		{"fine, tools", with(`"tools":[{"type":"function","strict":false,"name":"f","parameters":` + object + `},{"type":"web_search"}],"tool_choice":"none"`), ""},
 		{"fine, strict", with(`"tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}}]`), ""},
 		{"fine, media in a result", input(call("a"), `{"type":"function_call_output","call_id":"a","output":[{"type":"input_image","image_url":"https://x"}]}`), ""},
@@ -86,6 +86,7 @@ func TestResponsesRules(t *testing.T) {
 		{"empty text part", content(`{"type":"input_text","text":""}`), "Invalid value for 'input[0].content'"},
 		{"no parts", content(``), "Invalid value for 'input[0].content'"},
 		{"a part of chat completions", content(`{"type":"text","text":"x"}`), "Invalid value for 'input[0].content'"},
+		{"no picture", content(`{"type":"input_image","image_url":"data:image/png;base64,AA=="}`), "Invalid value for 'input[0].content'"},
 		{"tiff", content(`{"type":"input_image","image_url":"data:image/tiff;base64,AA=="}`), "Invalid value for 'input[0].content'"},
 		{"file without a name", content(`{"type":"input_file","file_data":"data:application/pdf;base64,AA=="}`), "Invalid value for 'input[0].content'"},
 		{"input of the assistant", input(`{"role":"assistant","content":[{"type":"input_text","text":"x"}]}`), "Invalid value for 'input[0].content'"},

@@ -60,7 +60,7 @@ func (t *transcript) parts(n int) []msg.Part {
 	for range t.IntN(n + 1) {
 		switch t.IntN(6) {
 		case 0:
-			out = append(out, msg.Part{Kind: msg.Image, MIMEType: pick(t.Rand, []string{"image/png", "image/tiff", ""}), Data: []byte("\x89PNG"), Name: "a.png"})
+			out = append(out, msg.Part{Kind: msg.Image, MIMEType: pick(t.Rand, []string{"image/png", "image/tiff", ""}), Data: pick(t.Rand, [][]byte{Pixel, Pixel, Pixel[:10], []byte("<html>404</html>")}), Name: "a.png"})
 		case 1:
 			out = append(out, pick(t.Rand, []msg.Part{
 				{Kind: msg.Audio, MIMEType: "audio/wav", Data: []byte("RIFF")},

@@ -231,10 +231,8 @@ func (c *Client) takes(p msg.Part) bool {
 	case len(p.Data) == 0:
 		return false
 	case p.Kind == msg.Image:
-		switch p.MIMEType {
-		case "image/png", "image/jpeg", "image/gif", "image/webp":
-			return c.profile.Images
-		}
+		_, width, height := llm.Picture(p.Data)
+		return c.profile.Images && width > 0 && height > 0
 	case p.Kind == msg.Audio:
 		return c.profile.Audio && audioFormat(p.MIMEType) != ""
 	case p.Kind == msg.File:
@@ -265,7 +263,8 @@ func encodeMedia(p msg.Part) wirePart {
 		}
 		return wirePart{Type: "file", File: &wireFile{name, "data:" + p.MIMEType + ";base64," + data}}
 	}
-	return wirePart{Type: "image_url", ImageURL: &wireURL{"data:" + p.MIMEType + ";base64," + data}}
+	kind, _, _ := llm.Picture(p.Data)
+	return wirePart{Type: "image_url", ImageURL: &wireURL{"data:" + kind + ";base64," + data}}
 }
 
 // mark asks the provider to cache up to the end of the system prompt and of the

@@ -224,10 +224,8 @@ func (c *Client) shows(p msg.Part) bool {
 	case len(p.Data) == 0:
 		return false
 	case p.Kind == msg.Image:
-		switch p.MIMEType {
-		case "image/png", "image/jpeg", "image/gif", "image/webp":
-			return c.profile.Images
-		}
+		_, width, height := llm.Picture(p.Data)
+		return c.profile.Images && width > 0 && height > 0
 	case p.Kind == msg.File:
 		return c.profile.Documents && p.MIMEType == "application/pdf"
 	}
@@ -235,13 +233,14 @@ func (c *Client) shows(p msg.Part) bool {
 }
 
 func media(p msg.Part) wirePart {
-	url := "data:" + p.MIMEType + ";base64," + base64.StdEncoding.EncodeToString(p.Data)
+	data := ";base64," + base64.StdEncoding.EncodeToString(p.Data)
 	if p.Kind == msg.File {
 		name := p.Name
 		if name == "" {
 			name = "document.pdf"
 		}
-		return wirePart{Type: "input_file", Filename: name, FileData: url}
+		return wirePart{Type: "input_file", Filename: name, FileData: "data:" + p.MIMEType + data}
 	}
-	return wirePart{Type: "input_image", Detail: "auto", ImageURL: url}
+	kind, _, _ := llm.Picture(p.Data)
+	return wirePart{Type: "input_image", Detail: "auto", ImageURL: "data:" + kind + data}
 }
