@@ -16,10 +16,31 @@ const (
 	maxSide     = 8000
 	manyImages  = 20 // in a request with more …
 	manySide    = 2000
+	maxMedia    = 100 // images and pages of documents in a request
 )
+
+// forget leaves out the oldest media of a request that has too many, tens at a
+// time, so that the beginning of the next requests is the same.
+func (h *history) forget(media []msg.Part) {
+	var sent []msg.Part
+	for _, p := range media {
+		if h.takes(p) {
+			sent = append(sent, p)
+		}
+	}
+	h.old = map[*byte]bool{}
+	if over := len(sent) - maxMedia; over > 0 {
+		for _, p := range sent[:min((over+9)/10*10, len(sent))] {
+			h.old[&p.Data[0]] = true
+		}
+	}
+}
 
 // takes reports whether the API takes a part that is no text.
 func (h *history) takes(p msg.Part) bool {
+	if len(p.Data) == 0 || h.old[&p.Data[0]] {
+		return false
+	}
 	switch p.Kind {
 	case msg.Image:
 		side := maxSide

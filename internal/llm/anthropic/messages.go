@@ -15,7 +15,8 @@ type history struct {
 	names  *llm.Names
 	model  model
 	paused bool
-	tight  bool // so many images that none may be large
+	tight  bool           // so many images that none may be large
+	old    map[*byte]bool // media that are left out, by their first byte
 	uses   map[string]bool
 	ends   map[string]bool
 	out    []wireMessage
@@ -65,15 +66,22 @@ func (h *history) add(role msg.Role, content []any) {
 func (h *history) survey(valid []msg.Message) {
 	h.uses, h.ends = map[string]bool{}, map[string]bool{}
 	images := 0
+	var media []msg.Part
 	count := func(parts []msg.Part) {
-		for i := range parts {
-			if parts[i].Kind == msg.Image {
+		for _, p := range parts {
+			switch p.Kind {
+			case msg.Image:
 				images++
+				media = append(media, p)
+			case msg.File:
+				media = append(media, p)
 			}
 		}
 	}
 	for i := range valid {
-		count(valid[i].Parts)
+		if valid[i].Role != msg.Assistant { // whose media are never sent
+			count(valid[i].Parts)
+		}
 		for k := range valid[i].Results {
 			count(valid[i].Results[k].Parts)
 		}
@@ -87,6 +95,7 @@ func (h *history) survey(valid []msg.Message) {
 		}
 	}
 	h.tight = images > manyImages
+	h.forget(media)
 }
 
 // hosted is what ties the blocks of a tool that the API ran.

@@ -281,6 +281,17 @@ func TestMedia(t *testing.T) {
 			t.Errorf("of %d images %d were sent, want %d", n+1, strings.Count(got, `"type":"image"`), want)
 		}
 	}
+	// Of too many the oldest are left out, tens at a time.
+	for n, want := range map[int]int{maxMedia: maxMedia, maxMedia + 1: 91, maxMedia + 10: maxMedia, maxMedia + 11: 91} {
+		var parts []msg.Part
+		for i := range n {
+			parts = append(parts, img("", picturePNG(t, 1+i, 1)))
+		}
+		got := request(t, &llm.Request{Messages: []msg.Message{{Role: msg.User, Parts: parts}}})["messages"]
+		if sent := strings.Count(got, `"type":"image"`); sent != want || !strings.Contains(got, base(parts[n-1].Data)) {
+			t.Errorf("of %d images %d were sent, want %d", n, sent, want)
+		}
+	}
 	if p := ProfileFor("https://api.deepseek.com/anthropic"); p.Images {
 		t.Error("DeepSeek takes no images")
 	}

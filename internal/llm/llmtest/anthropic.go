@@ -156,6 +156,9 @@ func checkAnthropic(body []byte, s *Script) *refusal {
 	case bytes.Count(body, []byte(`"cache_control":{"type":"ephemeral"`)) > 4:
 		return bad("A maximum of 4 blocks with cache_control may be provided.")
 	}
+	if n := bytes.Count(body, []byte(`{"type":"image",`)) + bytes.Count(body, []byte(`{"type":"document",`)); n > 100 {
+		return bad("Too much media: %d document pages and images > 100", n)
+	}
 	for _, check := range []func(*anthropicRequest) *refusal{checkAnthropicSystem, checkAnthropicTools, checkAnthropicThinking, checkAnthropicOutput, checkAnthropicMessages} {
 		if no := check(&r); no != nil {
 			return no

@@ -187,6 +187,7 @@ func TestAnthropicRules(t *testing.T) {
 		{"choice of no kind", request(`"tools":[`+f+`],"tool_choice":{"type":"required"}`, user), "expected tags"},
 		{"image of the user's in an answer", with(user, assistant(image("image/png", png)), user), "expected tags"},
 		{"tiff", with(content(image("image/tiff", png))), "media_type"},
+		{"too many images", with(content(strings.TrimSuffix(strings.Repeat(image("image/png", png)+",", 101), ","))), "Too much media"},
 		{"a PNG that is cut off", with(content(image("image/png", "iVBORw0KGgo="))), "Could not process image"},
 		{"a PNG that is none", with(content(image("image/png", "AAAA"))), "do not match"},
 		{"a PDF as an image", with(content(image("application/pdf", "JVBERg=="))), "media_type"},
