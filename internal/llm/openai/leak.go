@@ -83,7 +83,7 @@ func readFunction(s string) (leakedCall, string, bool) {
 	if !ok || !closed {
 		return leakedCall{}, "", false
 	}
-	args := "{"
+	var args strings.Builder
 	for body = strings.TrimSpace(body); body != ""; body = strings.TrimSpace(body) {
 		after, ok := strings.CutPrefix(body, "<parameter=")
 		key, after, named := strings.Cut(after, ">")
@@ -92,13 +92,15 @@ func readFunction(s string) (leakedCall, string, bool) {
 			return leakedCall{}, "", false
 		}
 		body = after
-		if len(args) > 1 {
-			args += ","
-		}
+		args.WriteByte("{,"[min(args.Len(), 1)])
 		value = strings.TrimSuffix(strings.TrimPrefix(value, "\n"), "\n")
-		args += quote(strings.TrimSpace(key)) + ":" + quote(value)
+		args.WriteString(quote(strings.TrimSpace(key)) + ":" + quote(value))
 	}
-	return leakedCall{strings.TrimSpace(name), args + "}"}, rest, true
+	if args.Len() == 0 {
+		args.WriteByte('{')
+	}
+	args.WriteByte('}')
+	return leakedCall{strings.TrimSpace(name), args.String()}, rest, true
 }
 
 func quote(s string) string {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -100,6 +101,19 @@ func hearDone(t *testing.T, profile, stream string) (*llm.Turn, llm.Done) {
 		}
 	}
 	return turn, done
+}
+
+// Each parameter costs the same. To copy all before it took minutes for what fits
+// into one answer.
+func TestManyParameters(t *testing.T) {
+	call := "<function=f>" + strings.Repeat("<parameter=a>b</parameter>", 20_000) + "</function>"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c, _, ok := readFunction(call)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; !ok || len(c.args) < 20_000 || n > 100<<20 {
+		t.Errorf("%v: %d bytes are allocated for a call of %d", ok, n, len(call))
+	}
 }
 
 func FuzzLeaks(f *testing.F) {
