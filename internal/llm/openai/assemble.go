@@ -226,9 +226,9 @@ func (d *detail) continues(m map[string]json.RawMessage) bool {
 func (d *detail) take(m map[string]json.RawMessage) {
 	for k, v := range m {
 		if k == "text" || k == "summary" {
-			var s string
-			if json.Unmarshal(v, &s) == nil && string(v) != "null" {
-				d.key, d.text = k, append(d.text, s...)
+			var s llm.Piece // which may end in the middle of a character
+			if json.Unmarshal(v, &s) == nil && !s.Whole && string(v) != "null" {
+				d.key, d.text = k, append(d.text, s.Text...)
 				continue
 			}
 		}
@@ -246,7 +246,8 @@ func (d *details) json() (json.RawMessage, error) {
 	all := make([]map[string]json.RawMessage, 0, len(d.list))
 	for _, x := range d.list {
 		if x.key != "" {
-			text, err := json.Marshal(string(x.text))
+			var j llm.Joiner
+			text, err := json.Marshal(j.Push(x.text) + j.Flush())
 			if err != nil {
 				return nil, err
 			}

@@ -388,6 +388,17 @@ func TestManyPieces(t *testing.T) {
 	}
 }
 
+// Details that were cut in the middle of a character are whole again: what is
+// signed must not change.
+func TestDetailsCut(t *testing.T) {
+	var d details
+	d.add([]json.RawMessage{json.RawMessage(`{"type":"reasoning.text","index":0,"text":"a\ud83d"}`), json.RawMessage(`{"type":"reasoning.text","index":0,"text":"\ude42b","signature":"S"}`)})
+	got, err := d.json()
+	if want := `[{"index":0,"signature":"S","text":"a🙂b","type":"reasoning.text"}]`; err != nil || string(got) != want {
+		t.Errorf("got %s, %v\nwant %s", got, err, want)
+	}
+}
+
 // Many small parts are bounded too: a message keeps each of them.
 func TestManyParts(t *testing.T) {
 	c := answering("openai", answers{body: &endless{event: events(`{"choices":[{"delta":{"content":"a"}}]}`, `{"choices":[{"delta":{"reasoning":"b"}}]}`)}})
