@@ -59,8 +59,9 @@ func (m *Emitter) Fail(err error) {
 // Stopped reports whether nothing more is wanted.
 func (m *Emitter) Stopped() bool { return m.stopped }
 
-// Streamed looks at the first byte of an answer that is not space: servers send
-// errors as JSON under the type of a stream, and streams under that of JSON.
+// Streamed looks at how an answer begins: servers send errors as JSON under the
+// type of a stream, streams under that of JSON, and proxies pages and lines of
+// text. What begins with no field of a server-sent event is none.
 func Streamed(body *bufio.Reader) bool {
 	for {
 		c, err := body.ReadByte()
@@ -70,8 +71,17 @@ func Streamed(body *bufio.Reader) bool {
 		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
 			continue
 		}
-		_ = body.UnreadByte() // cannot fail after ReadByte
-		return c != '{' && c != '[' && c != '<'
+		_ = body.UnreadByte()      // cannot fail after ReadByte
+		if c == ':' || c == 0xEF { // a comment, the mark of UTF-8
+			return true
+		}
+		start, _ := body.Peek(len("event:")) // what there is of it
+		for _, field := range []string{"data:", "event:", "retry:", "id:"} {
+			if n := min(len(start), len(field)); string(start[:n]) == field[:n] { // or cut off within it
+				return true
+			}
+		}
+		return false
 	}
 }
 

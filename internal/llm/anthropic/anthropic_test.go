@@ -390,6 +390,8 @@ func TestBadAnswers(t *testing.T) {
 		{"504", answers{status: 504, header: js, body: fault("timeout_error", "timed out")}, llm.ErrOverloaded, "try again later"},
 		{"529", answers{status: 529, header: js, body: fault("overloaded_error", "Overloaded")}, llm.ErrOverloaded, "try again later"},
 		{"html instead of json", answers{header: html, body: text("<html><body>Welcome to the <b>router</b></body></html>")}, llm.ErrProtocol, "Welcome to the router"},
+		{"a line of text", answers{body: text("upstream connect error or disconnect")}, llm.ErrProtocol, "upstream connect error"},
+		{"cut in the name of a field", answers{body: text("dat")}, llm.ErrNetwork, "in the middle"},
 		{"no stream", answers{body: text("")}, llm.ErrNetwork, "in the middle"},
 		{"cut in an event", answers{body: text(stream(start) + `data: {"type":"content_block_del`)}, llm.ErrNetwork, "in the middle"},
 		{"cut between events", answers{body: text(stream(start, begin(0, `{"type":"text","text":""}`), textDelta(0, "hel")))}, llm.ErrNetwork, "in the middle"},

@@ -422,6 +422,7 @@ func TestBadAnswers(t *testing.T) {
 		{"failing", body(500, "INTERNAL", "An internal error has occurred.", ""), llm.ErrOverloaded, "internal error", 0},
 		{"too late", body(504, "DEADLINE_EXCEEDED", "Deadline expired", ""), llm.ErrOverloaded, "Deadline", 0},
 		{"a list of errors", answers{status: 429, header: js, body: strings.NewReader(`[{"error":{"code":429,"message":"Slow down.","status":"RESOURCE_EXHAUSTED","details":[` + retry + `]}}]`)}, llm.ErrRateLimit, "Slow down", wait},
+		{"a line of text", stream("upstream connect error or disconnect"), llm.ErrProtocol, "upstream connect error", 0},
 		{"html", answers{header: http.Header{"Content-Type": {"text/html"}}, body: strings.NewReader("<html><body>Welcome to the <b>router</b></body></html>")}, llm.ErrProtocol, "Welcome to the router", 0},
 		{"413 from a proxy", answers{status: 413, body: strings.NewReader("<html><head><title>413 Request Entity Too Large</title></head></html>")}, llm.ErrTooLarge, "a web page: 413", 0},
 		{"no stream", stream(""), llm.ErrNetwork, "in the middle", 0},

@@ -296,6 +296,8 @@ func TestBadAnswers(t *testing.T) {
 		{"404", answers{status: 404, header: js, body: strings.NewReader("{\"error\":{\"message\":\"The model `x` does not exist\",\"code\":\"model_not_found\"}}")}, llm.ErrNotFound, "check the model's name"},
 		{"413", answers{status: 413, header: html, body: strings.NewReader("<html><head><title>413 Request Entity Too Large</title></head></html>")}, llm.ErrTooLarge, "a web page: 413"},
 		{"html instead of json", answers{header: html, body: strings.NewReader("<html><body>Welcome to the <b>router</b></body></html>")}, llm.ErrProtocol, "Welcome to the router"},
+		{"a line of text", answers{body: strings.NewReader("upstream connect error or disconnect")}, llm.ErrProtocol, "upstream connect error"},
+		{"cut in the name of a field", answers{body: strings.NewReader("dat")}, llm.ErrNetwork, "in the middle"},
 		{"no stream", answers{body: strings.NewReader("")}, llm.ErrNetwork, "in the middle"},
 		{"cut in an event", answers{body: strings.NewReader(`data: {"choices":[{"delta":{"content":"hel`)}, llm.ErrNetwork, "in the middle"},
 		{"cut between events", answers{body: strings.NewReader("data: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n")}, llm.ErrNetwork, "in the middle"},

@@ -43,6 +43,10 @@ func (d *decoder) stream(body io.Reader) {
 			continue
 		}
 		if string(data) == "[DONE]" {
+			if !d.started {
+				d.Fail(d.client.endpoint.ProtocolError("the stream ended without an answer"))
+				return
+			}
 			break
 		}
 		if d.event(frame.Event, data); d.Stopped() {
@@ -52,10 +56,6 @@ func (d *decoder) stream(body io.Reader) {
 			d.end()
 			return
 		}
-	}
-	if !d.started {
-		d.Fail(d.client.endpoint.ProtocolError("the stream ended without an answer"))
-		return
 	}
 	d.Fail(d.client.endpoint.Cut())
 }
