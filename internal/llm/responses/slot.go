@@ -26,6 +26,7 @@ type slot struct {
 	whole  []byte // what was sent as the whole of them
 	cut    bool   // the item is said to be incomplete
 	differ bool   // two versions of the arguments came
+	takes  int    // how many whole versions did
 
 	state json.RawMessage
 	phase llm.Loose
@@ -183,11 +184,18 @@ func (d *decoder) fill(s *slot, it *item) {
 	d.size += len(s.state) + len(s.image)
 }
 
+// maxVersions is how many versions of a call's arguments are compared, whatever
+// their size.
+const maxVersions = 8
+
 // take takes a whole version of a call's arguments. Of several the complete one
 // is kept, then the longer: {} is sent where a server lost them.
 func (s *slot) take(args []byte) {
 	if len(args) == 0 {
 		return
+	}
+	if s.takes++; s.takes > maxVersions && len(args) < len(s.whole)/4 {
+		return // to compare it would cost more than it did to send
 	}
 	if len(s.whole) > 0 {
 		s.differ = s.differ || !equal(s.whole, args)

@@ -3,6 +3,7 @@ package responses
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -421,6 +422,24 @@ func TestEnds(t *testing.T) {
 				t.Errorf("finish %s, text %q", turn.Finish, m.Text())
 			}
 		})
+	}
+}
+
+// Small versions of large arguments are not each compared with them.
+func TestManyVersions(t *testing.T) {
+	done := func(args string) string {
+		raw, _ := json.Marshal(args)
+		return `data: {"type":"response.function_call_arguments.done","output_index":0,"name":"shell","arguments":` + string(raw) + "}\n\n"
+	}
+	large := `{"cmd":"` + strings.Repeat("x", 1<<20) + `"}`
+	c := answering("openai", answers{body: strings.NewReader(done(large) + strings.Repeat(done("{}"), 1000) + `data: {"type":"response.completed","response":{}}` + "\n\n")})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	turn, err := ask(t.Context(), c, &llm.Request{Model: "m", Messages: said("hi")})
+	runtime.ReadMemStats(&after)
+	m := turn.Message()
+	if n := after.TotalAlloc - before.TotalAlloc; err != nil || len(m.Calls()) != 1 || m.Calls()[0].Args != large || n > 200<<20 {
+		t.Errorf("%d calls, %d bytes allocated, %v", len(m.Calls()), n, err)
 	}
 }
 
