@@ -86,6 +86,8 @@ func profiles() []Profile {
 		{Name: "mistral", Hosts: []string{"api.mistral.ai", "codestral.mistral.ai"}, NoUsage: true, Output: OutputSchema, Images: true, Bridge: true,
 			IDs: llm.Rule{Max: 9, Full: true}},
 		{Name: "groq", Hosts: []string{"api.groq.com"}, MaxTokens: "max_completion_tokens", Effort: EffortField, Output: OutputSchema, Images: true},
+		{Name: "cerebras", Hosts: []string{"api.cerebras.ai"}, MaxTokens: "max_completion_tokens", Effort: EffortField, Output: OutputSchema,
+			Reasoning: ReasoningText},
 		{Name: "moonshot", Hosts: []string{"api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"}, Output: OutputObject, Images: true,
 			Reasoning: ReasoningContent},
 		{Name: "zai", Hosts: []string{"api.z.ai", "open.bigmodel.cn"}, Output: OutputObject, Images: true, Reasoning: ReasoningContent},
