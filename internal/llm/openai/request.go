@@ -189,15 +189,15 @@ func (c *Client) assistant(m msg.Message, names *llm.Names) wireMessage {
 	spoken := make([]msg.Part, 0, len(m.Parts))
 	var thought strings.Builder
 	for _, p := range m.Parts {
+		if p.State != nil && c.profile.Reasoning == ReasoningDetails {
+			w.ReasoningDetails = p.State
+		}
 		switch p.Kind {
 		case msg.CallPart:
 			w.ToolCalls = append(w.ToolCalls, wireCall{ID: p.Call.ID, Type: "function",
 				Function: wireFunction{Name: names.Wire(p.Call.Name), Arguments: p.Call.Args}})
 		case msg.Reasoning:
 			thought.WriteString(p.Text)
-			if p.State != nil && c.profile.Reasoning == ReasoningDetails {
-				w.ReasoningDetails = p.State
-			}
 		default:
 			spoken = append(spoken, p)
 		}

@@ -30,6 +30,7 @@ type decoder struct {
 	assembler assembler
 	details   details
 
+	spoke   bool // there is text
 	started bool
 	counted bool
 	finish  llm.Loose
@@ -159,8 +160,24 @@ func (d *decoder) say(s string) {
 		d.Emit(llm.Reasoning{Text: thought})
 	}
 	if text != "" {
+		d.spoke = true
 		d.Emit(llm.Text{Text: text})
 	}
+}
+
+// keep yields the details of the reasoning. They are known at the end only, and
+// belong to the text where there is one: reasoning that nothing follows does not
+// go back.
+func (d *decoder) keep() {
+	state, err := d.details.json()
+	if err != nil || state == nil {
+		return
+	}
+	kind := msg.Reasoning
+	if d.spoke {
+		kind = msg.Text
+	}
+	d.Emit(llm.State{Kind: kind, Data: state})
 }
 
 func (d *decoder) count(u *usage) {
@@ -201,9 +218,6 @@ func (d *decoder) end() {
 	if s := d.thought.Flush(); s != "" {
 		d.Emit(llm.Reasoning{Text: s})
 	}
-	if state, err := d.details.json(); err == nil && state != nil {
-		d.Emit(llm.State{Kind: msg.Reasoning, Data: state})
-	}
 	d.say(d.text.Flush())
 	finish := finishes(d.finish)
 	calls := d.assembler.finish(finish == llm.FinishLength)
@@ -212,8 +226,10 @@ func (d *decoder) end() {
 		d.Emit(llm.Reasoning{Text: thought})
 	}
 	if text != "" {
+		d.spoke = true
 		d.Emit(llm.Text{Text: text})
 	}
+	d.keep()
 	if len(leaked) > 0 {
 		calls = d.assembler.leaked(leaked)
 		d.Emit(llm.Warning{Text: fmt.Sprintf("%s left %d tool calls in the text of its answer; they were recognised", d.client.endpoint.Name, len(calls))})

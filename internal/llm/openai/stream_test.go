@@ -399,6 +399,16 @@ func TestDetailsCut(t *testing.T) {
 	}
 }
 
+// Details go back with an answer that is only text, too.
+func TestDetailsOfText(t *testing.T) {
+	turn := hear(t, "openrouter", deltas("stop", `{"reasoning":"R","reasoning_details":[{"type":"reasoning.text","text":"R","signature":"S"}]}`, `{"content":"T"}`), tools4, said("hi"))
+	got := request(t, "openrouter", &llm.Request{Messages: append(said("hi"), turn.Message(), said("and?")[0]), Tools: tools4})
+	want := `{"role":"assistant","content":"T","reasoning_details":[{"signature":"S","text":"R","type":"reasoning.text"}]}`
+	if !strings.Contains(string(got["messages"]), want) {
+		t.Errorf("got %s\nwant %s", got["messages"], want)
+	}
+}
+
 // Many small parts are bounded too: a message keeps each of them.
 func TestManyParts(t *testing.T) {
 	c := answering("openai", answers{body: &endless{event: events(`{"choices":[{"delta":{"content":"a"}}]}`, `{"choices":[{"delta":{"reasoning":"b"}}]}`)}})
