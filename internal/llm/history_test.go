@@ -132,6 +132,11 @@ user: "so"
 assistant: "x"
 user: "and" "so"
 `},
+		{"a call that is none, and a thought of nothing", Demands{Origin: "f/m"}, []msg.Message{user("hi"), assistant(msg.Part{Kind: msg.CallPart}, msg.Part{Kind: msg.Reasoning}, call("a", "{}")), results(result("a", "A"))},
+			`user: "hi"
+assistant: call(a tool {})
+tool: result(a success "A")
+`},
 		{"nothing empty", Demands{}, []msg.Message{user(" \n"), user("hi"), assistant(), assistant(msg.TextPart("")), assistant(msg.TextPart(""), call("a", "{}")), results(msg.Result{CallID: "a", Status: "success"})},
 			`user: "hi"
 assistant: call(a tool {})

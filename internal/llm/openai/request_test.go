@@ -164,6 +164,23 @@ func TestMedia(t *testing.T) {
 	}
 }
 
+// Media of a result stand before the answer to it, and without tools there are no
+// calls: servers that pass a request on to others refuse them. BUG-CP-18
+func TestOrder(t *testing.T) {
+	png := msg.Part{Kind: msg.Image, MIMEType: "image/png", Data: llmtest.Pixel}
+	history := append(said("hi"),
+		msg.Message{Role: msg.Assistant, Parts: []msg.Part{{Kind: msg.CallPart, Call: &msg.Call{ID: "c1", Name: "shot", Args: "{}"}}}},
+		msg.Message{Role: msg.Tool, Results: []msg.Result{{CallID: "c1", Parts: []msg.Part{png}}}},
+		msg.Message{Role: msg.Assistant, Parts: []msg.Part{msg.TextPart("Nice.")}}, said("well?")[0])
+	got := string(request(t, "openai", &llm.Request{Messages: history, Tools: []msg.Declaration{readFile}})["messages"])
+	if image, answer := strings.Index(got, "image_url"), strings.Index(got, "Nice."); image < 0 || image > answer {
+		t.Errorf("the picture does not stand before the answer: %s", got)
+	}
+	if got := string(request(t, "openai", &llm.Request{Messages: history})["messages"]); strings.Contains(got, "tool_call") || !strings.Contains(got, "[Called shot with {}]") {
+		t.Errorf("calls without tools: %s", got)
+	}
+}
+
 // Reasoning goes back in the field that the endpoint wants, only to the model
 // that wrote it.
 func TestReasoningGoesBack(t *testing.T) {
