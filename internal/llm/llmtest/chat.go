@@ -12,7 +12,8 @@ import (
 
 // chat is OpenAI's chat completions, with the rules that its documentation and
 // its errors state, and those of stricter servers that speak it: arguments in a
-// history are JSON objects, ids are not used twice.
+// history are JSON objects, ids are not used twice, the user and the assistant
+// take turns.
 var chat = format{
 	name: "chat",
 	serves: func(r *http.Request) bool {
@@ -214,6 +215,9 @@ func checkChatMessages(messages []chatMessage, maxID int) *refusal {
 	for i, m := range messages {
 		if m.Role != "tool" && len(open) > 0 {
 			return bad("An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: %s", strings.Join(open, ", "))
+		}
+		if i > 0 && m.Role == messages[i-1].Role && (m.Role == "user" || m.Role == "assistant") {
+			return bad("After the optional system message, conversation roles must alternate user/assistant/user/assistant/... (messages[%d])", i)
 		}
 		switch m.Role {
 		case "system", "developer", "user":

@@ -85,6 +85,8 @@ func TestChatRules(t *testing.T) {
 		{"image in a result", messages(user, call("a"), `{"role":"tool","tool_call_id":"a","content":[{"type":"image_url","image_url":{"url":"https://x"}}]}`), "must be text"},
 		{"unknown role", messages(`{"role":"robot","content":"x"}`), "Invalid value: 'robot'"},
 		{"the assistant last", messages(user, `{"role":"assistant","content":"x"}`), "the last message"},
+		{"two of the user", messages(user, user), "conversation roles must alternate"},
+		{"two of the assistant", messages(user, `{"role":"assistant","content":"x"}`, `{"role":"assistant","content":"y"}`, user), "conversation roles must alternate"},
 		{"user with calls", messages(strings.Replace(call("a"), "assistant", "user", 1)), "only the assistant"},
 		{"function name", tools(function("a b", object)), "does not match pattern"},
 		{"long function name", tools(function(strings.Repeat("a", 65), object)), "does not match pattern"},
