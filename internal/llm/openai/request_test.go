@@ -68,6 +68,23 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
+// What is cached: the system prompt and the last message of the user or result.
+// A provider takes four marks at most, however long the conversation is.
+func TestCacheMarks(t *testing.T) {
+	history := said("one")
+	for _, word := range []string{"two", "three", "four", "five"} {
+		history = append(history, msg.Message{Role: msg.Assistant, Parts: []msg.Part{msg.TextPart("so")}}, said(word)[0])
+	}
+	const mark = `,"cache_control":{"type":"ephemeral"}`
+	want := `[{"role":"system","content":[{"type":"text","text":"S"` + mark + `}]},` +
+		`{"role":"user","content":"one"},{"role":"assistant","content":"so"},{"role":"user","content":"two"},{"role":"assistant","content":"so"},` +
+		`{"role":"user","content":"three"},{"role":"assistant","content":"so"},{"role":"user","content":"four"},{"role":"assistant","content":"so"},` +
+		`{"role":"user","content":[{"type":"text","text":"five"` + mark + `}]}]`
+	if diff := cmp.Diff(want, string(request(t, "openrouter", &llm.Request{System: "S", CacheKey: "k", Messages: history})["messages"])); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestProfileFor(t *testing.T) {
 	for base, want := range map[string]string{
 		"https://api.openai.com/v1":                              "openai",
