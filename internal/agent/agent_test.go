@@ -276,6 +276,23 @@ func TestRecordedFirst(t *testing.T) {
 	}
 }
 
+// The record of a start says whether the call may change something: then it is
+// on the disk before the call runs.
+func TestRecordedMutates(t *testing.T) {
+	r := newRig(t, tool.Direct)
+	r.model.turns = []turn{events(calls("c1", "read_file", `{"path":"a"}`), calls("c2", "write_file", `{"path":"a"}`)), events(llm.Text{Text: "Done."})}
+	r.run("Work.")
+	log, err := os.ReadFile(r.opt.Log.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"start":{"id":"c1","name":"read_file"}`, `"start":{"id":"c2","name":"write_file","mutates":true}`} {
+		if !strings.Contains(string(log), want) {
+			t.Errorf("the log has no %s:\n%s", want, log)
+		}
+	}
+}
+
 // What a hook made of the arguments is in the record of the start.
 func TestRecordedRewrite(t *testing.T) {
 	r := newRig(t, tool.Direct)

@@ -87,6 +87,8 @@ func TestModel(t *testing.T) {
 		{name: "a provider of the settings", env: map[string]string{"WORK_KEY": "key-of-work", "TEAM": "red-team", "OPENAI_API_KEY": "key-of-env"},
 			files: map[string]string{"~/.capstan/settings.json": `{"providers": {"work": {"family": "openai", "baseUrl": "$URL/api", "keyEnv": "WORK_KEY", "headers": {"X-Team": "${TEAM}"}}}}`},
 			model: "work/m", want: "work/m", request: `/api/chat/completions key="Bearer key-of-work" team="red-team"`},
+		{name: "the family's key is not for a provider of another name", env: map[string]string{"OPENAI_API_KEY": "key-of-env"}, files: map[string]string{"~/.capstan/settings.json": `{"providers": {"work": {"family": "openai", "baseUrl": "$URL/v1"}}}`},
+			model: "work/m", want: "work/m", request: `/v1/chat/completions key="" team=""`},
 		{name: "a key file", files: map[string]string{"~/.capstan/settings.json": `{"providers": {"work": {"family": "openai", "baseUrl": "$URL/v1", "keyFile": "~/work.key"}}}`, "~/work.key": "key-of-file\n"},
 			model: "work/m", want: "work/m", request: `/v1/chat/completions key="Bearer key-of-file" team=""`},
 		{name: "a key file beside the settings", files: map[string]string{"~/.capstan/settings.json": `{"providers": {"openai": {"baseUrl": "$URL/v1", "keyFile": "work.key"}}}`, "~/.capstan/work.key": "key-of-file\n"},
@@ -301,6 +303,43 @@ func TestResumeElsewhere(t *testing.T) {
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A key that came from a file does not show either.
+func TestRedactKeyFile(t *testing.T) {
+	noEnv(t)
+	s := open(t, Options{}, map[string]string{"~/.capstan/settings.json": `{"providers": {"o": {"family": "openai", "baseUrl": "http://127.0.0.1:1", "keyFile": "~/o.key"}}}`, "~/o.key": "secret-of-file\n"})
+	if err := os.Chmod(filepath.Join(s.home, "o.key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.Model(t.Context(), "o/m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Close()
+	if got := s.Redact("a secret-of-file b"); got != "a [redacted] b" {
+		t.Error(got)
+	}
+}
+
+// A key that travels unencrypted is told of, unless it stays in this network.
+func TestUnencryptedKey(t *testing.T) {
+	for base, want := range map[string]bool{
+		"http://models.example.com/v1": true, "https://models.example.com/v1": false, "http://192.168.1.7/v1": false,
+	} {
+		noEnv(t)
+		t.Setenv("OPENAI_BASE_URL", base)
+		t.Setenv("OPENAI_API_KEY", "secret-key-1")
+		s := open(t, Options{}, nil)
+		m, err := s.Model(t.Context(), "openai/m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Close()
+		if got := strings.Contains(strings.Join(s.Warnings, "\n"), "travels unencrypted"); got != want {
+			t.Errorf("%s: warnings %q", base, s.Warnings)
+		}
 	}
 }
 
