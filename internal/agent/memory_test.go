@@ -193,6 +193,22 @@ ws/QWEN.md: "still here"
 `)
 }
 
+// What the user's own files import from ~/.capstan are documents: the settings
+// beside them may hold keys.
+func TestMemorySettings(t *testing.T) {
+	p := newPlace(t, map[string]string{
+		"home/.capstan/AGENTS.md": "@./settings.json @style.md", "home/.capstan/style.md": "Be brief.", "home/.capstan/settings.json": `{"key": 1}`,
+	})
+	files, warnings := p.load()
+	var got []string
+	for _, f := range files {
+		got = append(got, f.Text)
+	}
+	if diff := cmp.Diff([]string{"Be brief.", "@./settings.json @style.md"}, got); diff != "" || len(warnings) != 1 || !strings.Contains(warnings[0], "@./settings.json: not read") {
+		t.Errorf("warnings %q, files (-want +got):\n%s", warnings, diff)
+	}
+}
+
 // What the user keeps in their own folder, a key in a text file say, is not for a
 // repository to choose: neither by an import nor by a link.
 func TestMemoryOfUserIsPrivate(t *testing.T) {
