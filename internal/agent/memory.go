@@ -97,8 +97,8 @@ type memoryLoader struct {
 	// name, and whether a warning said that they would have gone further.
 	mostFiles, mostRefs int
 	told                bool
-	files            []MemoryFile
-	warnings         []string
+	files               []MemoryFile
+	warnings            []string
 }
 
 func (l *memoryLoader) warn(format string, a ...any) {
