@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,8 +25,17 @@ import (
 )
 
 // everything returns all built-in tools, as a session registers them where
-// somebody can be asked.
+// somebody can be asked; skills are none of it.
 func everything(t *testing.T) []tool.Tool {
+	t.Helper()
+	return registered(t, builtin.LoopOptions{
+		Ask:  func(context.Context, []builtin.Question) ([]builtin.Answer, error) { return nil, nil },
+		Plan: &builtin.PlanOptions{},
+	})
+}
+
+// registered returns the built-in tools of a session with a form of its answer.
+func registered(t *testing.T, o builtin.LoopOptions) []tool.Tool {
 	t.Helper()
 	s, err := builtin.NewStructured(json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string"}}}`))
 	if err != nil {
@@ -32,10 +44,8 @@ func everything(t *testing.T) []tool.Tool {
 	runner := shell.New(shell.Options{})
 	tools := builtin.All(builtin.Options{Dir: t.TempDir()})
 	tools = append(tools, builtin.Shell(builtin.ShellOptions{Dir: t.TempDir(), Runner: runner, Jobs: shell.NewJobs(runner)})...)
-	tools = append(tools, builtin.Loop(builtin.LoopOptions{
-		Ask:  func(context.Context, []builtin.Question) ([]builtin.Answer, error) { return nil, nil },
-		Plan: &builtin.PlanOptions{}, Structured: s,
-	})...)
+	o.Structured = s
+	tools = append(tools, builtin.Loop(o)...)
 	return append(tools, codemode.NewExec(codemode.Options{}))
 }
 
@@ -123,19 +133,61 @@ func TestBuiltinControls(t *testing.T) {
 	}
 }
 
-// All that a model is sent in code mode has its budget (DESIGN section 3), and
-// every description says what its tool must not be used for, and mostly what
-// is for that instead. S3-040 S3-041
+// All that a model is sent in code mode has its budget (DESIGN section 3): with
+// what a session has where nobody can be asked, and where somebody can, and with
+// skills of which the list is as long as it can be. S3-018 S3-040
 func TestWeight(t *testing.T) {
-	tools := everything(t)
-	v := register(t, tools...).View(tool.Code, tool.Scope{})
-	b, err := compact(v.Declarations())
+	var skills []tool.Tool
+	for _, description := range []string{strings.Repeat("w", 1000), strings.Repeat(`say "\x" */ `, 80), strings.Repeat("ä<&", 200)} {
+		for _, n := range []int{1, 20, 120} {
+			skills = append(skills, builtin.LoadSkills(builtin.SkillDirs(shelf(t, n, description), "", false)).Tool(nil))
+		}
+	}
+	for name, tools := range map[string][]tool.Tool{"headless": registered(t, builtin.LoopOptions{}), "with a person": everything(t)} {
+		bare, fullest := weight(t, tools), 0
+		for _, skill := range skills {
+			full := weight(t, append(slices.Clone(tools), skill))
+			fullest = max(fullest, full)
+			if full > 9216 {
+				t.Errorf("%s: the declarations have %d bytes, of 9,216, with %s", name, full, skill.Spec().Description)
+			}
+		}
+		t.Logf("%s: %d bytes, with skills up to %d", name, bare, fullest)
+		if fullest < bare+1400 { // the tool itself, and nearly all of its list
+			t.Errorf("%s: no list of skills was as long as it can be: %d bytes without, %d with", name, bare, fullest)
+		}
+	}
+}
+
+func weight(t *testing.T, tools []tool.Tool) int {
+	t.Helper()
+	b, err := compact(register(t, tools...).View(tool.Code, tool.Scope{}).Declarations())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if t.Logf("%d bytes", len(b)); len(b) > 9216 {
-		t.Errorf("the declarations have %d bytes, of 9,216", len(b))
+	return len(b)
+}
+
+// shelf returns a home directory with skills.
+func shelf(t *testing.T, n int, description string) string {
+	t.Helper()
+	home := t.TempDir()
+	for i := range n {
+		dir := filepath.Join(home, ".capstan", "skills", fmt.Sprintf("s%03d", i))
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "SKILL.md"), []byte("---\ndescription: |\n  "+description+"\n---\nx"), 0o666); err != nil {
+			t.Fatal(err)
+		}
 	}
+	return home
+}
+
+// Every description says what its tool must not be used for, and mostly what
+// is for that instead. S3-040 S3-041
+func TestDescriptionsSayWhatNot(t *testing.T) {
+	tools := everything(t)
 	instead := map[string]string{
 		"web_fetch": "read_file run_shell_command", "ask_user_question": "exit_plan_mode", "exit_plan_mode": "ask_user_question", "todo_write": "", "structured_output": "",
 	}

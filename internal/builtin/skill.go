@@ -26,7 +26,7 @@ const skillOutput = `{"type":"object","properties":{"name":{"type":"string"},"fo
 
 const (
 	maxSkillFile   = 256 << 10 // bytes of one SKILL.md
-	maxSkillList   = 4 << 10   // bytes of the list in the tool's description
+	maxSkillList   = 1 << 10   // bytes of the list in the tool's description, as they are sent
 	maxSkillNames  = 100       // files of a folder that are named
 	maxSkillLevels = 3         // directories below one another in which they are looked for
 )
@@ -187,11 +187,12 @@ func (t *skillTool) all() tool.Result {
 	return r
 }
 
-// skillList returns the list for the description, and to how many characters
-// descriptions had to be shortened (-1: none was). All are shortened alike, so
-// that no skill disappears because others are talkative.
-func skillList(list []skill) (string, int) {
-	for _, most := range []int{-1, 500, 400, 300, 250, 200, 160, 130, 100, 80, 60, 40, 20, 0} {
+// skillList returns the list for the description, to how many characters
+// descriptions had to be shortened (-1: none was), and how many skills it does
+// not name. All are shortened alike, so that no skill disappears because others
+// are talkative.
+func skillList(list []skill) (shown string, most, unnamed int) {
+	for _, most := range []int{-1, 500, 400, 300, 250, 200, 160, 130, 100, 80, 60, 50, 40, 30, 20, 0} {
 		var b strings.Builder
 		for _, s := range list {
 			b.WriteString("- " + s.name)
@@ -200,19 +201,25 @@ func skillList(list []skill) (string, int) {
 			}
 			b.WriteByte('\n')
 		}
-		if b.Len() <= maxSkillList {
-			return strings.TrimRight(b.String(), "\n"), most
+		if sentBytes(b.String()) <= maxSkillList {
+			return strings.TrimRight(b.String(), "\n"), most, 0
 		}
 	}
 	var b strings.Builder
 	for i, s := range list {
-		if b.Len()+len(s.name)+80 > maxSkillList {
+		if sentBytes(b.String()+s.name)+80 > maxSkillList {
 			fmt.Fprintf(&b, "- and %d more: call skill without a name to list them", len(list)-i)
-			break
+			return b.String(), 0, len(list) - i
 		}
 		b.WriteString("- " + s.name + "\n")
 	}
-	return b.String(), 0
+	return b.String(), 0, 0
+}
+
+// sentBytes is what a text of a description weighs: in JSON, where some
+// characters are escaped, and in the comment of a declaration, where */ is.
+func sentBytes(s string) int {
+	return len(s) + strings.Count(s, `"`) + strings.Count(s, `\`) + strings.Count(s, "\n") + 2*strings.Count(s, "*/")
 }
 
 // cutText returns at most n characters of a text, all when n is negative.

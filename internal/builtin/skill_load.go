@@ -78,8 +78,13 @@ func LoadSkills(dirs []SkillDir) *Skills {
 		s.directory(d)
 	}
 	slices.SortFunc(s.list, func(a, b skill) int { return strings.Compare(a.name, b.name) })
-	var most int
-	if s.shown, most = skillList(s.list); most >= 0 {
+	var most, unnamed int
+	switch s.shown, most, unnamed = skillList(s.list); {
+	case unnamed > 0:
+		s.warn("skills: the list that the model sees is limited to %s, so it has no descriptions and lacks %d names, which the model has to ask for: remove skills", size(maxSkillList), unnamed)
+	case most == 0:
+		s.warn("skills: the list that the model sees is limited to %s, so it has names only: remove skills", size(maxSkillList))
+	case most > 0:
 		s.warn("skills: the list that the model sees is limited to %s, so descriptions are cut to %d characters: shorten them, or remove skills", size(maxSkillList), most)
 	}
 	if s.more > 0 {

@@ -332,16 +332,16 @@ func TestSkillDescription(t *testing.T) {
 		most      int
 		has, last string
 	}{
-		{3, 1000, -1, "- s000: " + strings.Repeat("w", 1000) + "\n", ""},
-		{20, 1000, 160, "- s019: " + strings.Repeat("w", 159) + "…", ""},
-		{200, 1000, 0, "- s000\n- s001\n", "- s199"},
+		{2, 490, -1, "- s000: " + strings.Repeat("w", 490) + "\n", ""},
+		{20, 1000, 30, "- s019: " + strings.Repeat("w", 29) + "…", ""},
+		{120, 1000, 0, "- s000\n- s001\n", "- s119"},
 	} {
 		var list []skill
 		for i := range tt.n {
 			list = append(list, skill{name: fmt.Sprintf("s%03d", i), description: strings.Repeat("w", tt.words)})
 		}
-		got, most := skillList(list)
-		if len(got) > maxSkillList || most != tt.most || !strings.Contains(got, tt.has) || !strings.HasSuffix(got, tt.last) {
+		got, most, unnamed := skillList(list)
+		if unnamed != 0 || sentBytes(got) > maxSkillList || most != tt.most || !strings.Contains(got, tt.has) || !strings.HasSuffix(got, tt.last) {
 			t.Errorf("%d skills: %d bytes, cut to %d: %s", tt.n, len(got), most, got)
 		}
 	}
@@ -349,7 +349,7 @@ func TestSkillDescription(t *testing.T) {
 	for i := range 200 {
 		list = append(list, skill{name: fmt.Sprintf("%03d%s", i, strings.Repeat("n", 61))})
 	}
-	if got, _ := skillList(list); len(got) > maxSkillList || !strings.HasSuffix(got, "n\n- and 141 more: call skill without a name to list them") {
+	if got, _, unnamed := skillList(list); sentBytes(got) > maxSkillList || unnamed != 187 || !strings.HasSuffix(got, "n\n- and 187 more: call skill without a name to list them") {
 		t.Errorf("%d bytes: …%s", len(got), got[len(got)-200:])
 	}
 	s = newShelf(t, nil)
@@ -357,7 +357,7 @@ func TestSkillDescription(t *testing.T) {
 		write(t, s.path(fmt.Sprintf("ws/.agents/skills/s%03d/SKILL.md", i)), skillFileText(fmt.Sprintf("s%03d", i), "w", "x"))
 	}
 	got := s.load()
-	if n := len(got.Warnings); len(got.list) != maxSkills || n != maxSkillWarnings+1 || got.Warnings[n-1] != "skills: 10 more warnings" ||
+	if n := len(got.Warnings); len(got.list) != maxSkills || n != maxSkillWarnings+1 || got.Warnings[n-1] != "skills: 11 more warnings" ||
 		!strings.HasSuffix(got.Warnings[0], "s200/SKILL.md is not used: there can be 200 skills") {
 		t.Errorf("%d skills, %q", len(got.list), got.Warnings)
 	}
@@ -365,13 +365,20 @@ func TestSkillDescription(t *testing.T) {
 
 // Who has too much to say is told so.
 func TestSkillsTooTalkative(t *testing.T) {
-	s := newShelf(t, nil)
-	for i := range 20 {
-		write(t, s.path(fmt.Sprintf("ws/.agents/skills/s%03d/SKILL.md", i)), skillFileText(fmt.Sprintf("s%03d", i), strings.Repeat("w", 900), "x"))
-	}
-	s2 := s.load()
-	if diff := cmp.Diff([]string{"skills: the list that the model sees is limited to 4.0 KiB, so descriptions are cut to 160 characters: shorten them, or remove skills"}, s2.Warnings); diff != "" {
-		t.Error(diff)
+	const limited = "skills: the list that the model sees is limited to 1.0 KiB, so "
+	for n, want := range map[int][]string{
+		1:   nil,
+		20:  {limited + "descriptions are cut to 30 characters: shorten them, or remove skills"},
+		100: {limited + "it has names only: remove skills"},
+		150: {limited + "it has no descriptions and lacks 32 names, which the model has to ask for: remove skills"},
+	} {
+		s := newShelf(t, nil)
+		for i := range n {
+			write(t, s.path(fmt.Sprintf("ws/.agents/skills/s%03d/SKILL.md", i)), skillFileText(fmt.Sprintf("s%03d", i), strings.Repeat("w", 900), "x"))
+		}
+		if diff := cmp.Diff(want, s.load().Warnings); diff != "" {
+			t.Errorf("%d skills: %s", n, diff)
+		}
 	}
 }
 
