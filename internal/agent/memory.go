@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"capstan/internal/tool"
 )
 
 // The limits of project memory.
@@ -121,7 +123,7 @@ func (l *memoryLoader) between(root, dir string) []string {
 		return nil
 	}
 	l.root = dir
-	if root, err := filepath.EvalSymlinks(root); err == nil && inDir(root, dir) {
+	if root, err := filepath.EvalSymlinks(root); err == nil && tool.Within(root, dir) {
 		l.root = root
 	}
 	dirs := []string{dir}
@@ -291,10 +293,10 @@ func (l *memoryLoader) may(path string, r *memoryRef) bool {
 	if r.by == "" && r.user {
 		return true
 	}
-	if inDir(l.root, path) && !unreal(path) {
+	if tool.Within(l.root, path) && !unreal(path) {
 		return true
 	}
-	inUser := r.user && (inDir(l.user, path) || l.home != "" && inDir(filepath.Join(l.home, ".capstan"), path))
+	inUser := r.user && (tool.Within(l.user, path) || l.home != "" && tool.Within(filepath.Join(l.home, ".capstan"), path))
 	return inUser && document(path)
 }
 
@@ -302,7 +304,7 @@ func (l *memoryLoader) may(path string, r *memoryRef) bool {
 // makes nothing in it a secret.
 func (l *memoryLoader) rel(path string) string {
 	for _, dir := range []string{l.root, l.user} {
-		if rel, err := filepath.Rel(dir, path); err == nil && inDir(dir, path) {
+		if rel, err := filepath.Rel(dir, path); err == nil && tool.Within(dir, path) {
 			return rel
 		}
 	}
@@ -312,16 +314,7 @@ func (l *memoryLoader) rel(path string) string {
 // unreal says whether a path leads to what only looks like files: reading it
 // can wait.
 func unreal(path string) bool {
-	return slices.ContainsFunc([]string{"/proc", "/sys", "/dev"}, func(dir string) bool { return inDir(dir, path) })
-}
-
-// inDir says whether a path is dir or lies in it. Both are absolute and clean.
-func inDir(dir, path string) bool {
-	if dir == "" {
-		return false
-	}
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+	return slices.ContainsFunc([]string{"/proc", "/sys", "/dev"}, func(dir string) bool { return tool.Within(dir, path) })
 }
 
 // share cuts the texts so that together they stay within maxMemory. The user's

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"unicode/utf8"
+
+	"capstan/internal/msg"
 )
 
 // errNoFile is what a directory or a device is.
@@ -30,7 +32,7 @@ func readMemory(path string) (text string, cut bool, warning string, err error) 
 		return "", false, "", errors.New("it is not text: it holds a NUL byte")
 	}
 	if cut = len(data) > maxMemoryFile; cut {
-		data = wholeRunes(data[:maxMemoryFile])
+		data = msg.WholeRunes(data[:maxMemoryFile])
 	}
 	text = strings.ReplaceAll(strings.TrimPrefix(string(data), "\ufeff"), "\r\n", "\n")
 	warning = oddText(text)
@@ -40,19 +42,6 @@ func readMemory(path string) (text string, cut bool, warning string, err error) 
 		warning = strings.TrimPrefix(warning+fmt.Sprintf("; cut: it has %d KiB, the limit is %d KiB", size>>10, maxMemoryFile>>10), "; ")
 	}
 	return text, cut, warning, nil
-}
-
-// wholeRunes drops the beginning of a character at the end.
-func wholeRunes(b []byte) []byte {
-	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
-		if last := b[len(b)-n:]; utf8.RuneStart(last[0]) {
-			if !utf8.FullRune(last) {
-				return b[:len(b)-n]
-			}
-			break
-		}
-	}
-	return b
 }
 
 // readStart returns what a file begins with, at most a byte more than the
@@ -102,7 +91,7 @@ func oddText(text string) string {
 // and says so in its last line.
 func cutMemory(text string, n int) string {
 	if n < len(text) {
-		text = string(wholeRunes([]byte(text[:n])))
+		text = string(msg.WholeRunes([]byte(text[:n])))
 	}
 	if i := strings.LastIndexByte(text, '\n'); i > len(text)*3/4 {
 		text = text[:i]

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"capstan/internal/tool"
 )
 
 const (
@@ -99,7 +101,7 @@ func LoadSkills(dirs []SkillDir) *Skills {
 func (s *Skills) Folders() []string {
 	out := slices.Clone(s.roots)
 	for _, sk := range s.list {
-		if !slices.ContainsFunc(s.roots, func(root string) bool { return inTree(root, sk.folder) }) {
+		if !slices.ContainsFunc(s.roots, func(root string) bool { return tool.Within(root, sk.folder) }) {
 			out = append(out, sk.folder)
 		}
 	}
@@ -112,11 +114,6 @@ func (s *Skills) warn(format string, a ...any) {
 		return
 	}
 	s.Warnings = append(s.Warnings, fmt.Sprintf(format, a...))
-}
-
-// inTree says whether a path is dir or lies in it. Both are absolute.
-func inTree(dir, path string) bool {
-	return path == filepath.Clean(dir) || strings.HasPrefix(slashed(path), slashed(dir))
 }
 
 func (s *Skills) directory(d SkillDir) {
@@ -167,7 +164,7 @@ func (s *Skills) directory(d SkillDir) {
 // place resolves a path, which may have to stay within a directory (resolved).
 func (s *Skills) place(path, within string) (string, error) {
 	real, err := s.f.resolve(path)
-	if err == nil && within != "" && !inTree(within, real) {
+	if err == nil && within != "" && !tool.Within(within, real) {
 		err = fmt.Errorf("it leads out of %s", quoteName(within))
 	}
 	return real, err

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"capstan/internal/msg"
 )
 
 // The bounds of what is made of hostile HTML. Elements beyond them are read as
@@ -125,7 +127,7 @@ func (m *markdown) end() {
 	m.closeSpans()
 	m.endRow()
 	if len(m.out) >= m.limit {
-		m.out, m.cut = wholeRunes(m.out[:m.limit]), true
+		m.out, m.cut = msg.WholeRunes(m.out[:m.limit]), true
 	}
 }
 

@@ -5,10 +5,11 @@ import (
 	"context"
 	"net/url"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/text/encoding/htmlindex"
+
+	"capstan/internal/msg"
 )
 
 // A document is what an address holds, on its way to text.
@@ -64,7 +65,7 @@ func (d *document) wide() bool {
 func (d *document) characters() string {
 	data := d.data
 	if d.cut {
-		data = wholeRunes(data)
+		data = msg.WholeRunes(data)
 	}
 	if markOf(data) == nil {
 		label := d.charset
@@ -82,19 +83,6 @@ func (d *document) characters() string {
 	}
 	s, _ := decode(data)
 	return s
-}
-
-// wholeRunes takes off a character that was cut in two.
-func wholeRunes(b []byte) []byte {
-	for i := 1; i <= min(utf8.UTFMax, len(b)); i++ {
-		if c := b[len(b)-i]; utf8.RuneStart(c) {
-			if !utf8.FullRune(b[len(b)-i:]) {
-				return b[:len(b)-i]
-			}
-			break
-		}
-	}
-	return b
 }
 
 // metaCharset finds the encoding that a page says it has, within its first

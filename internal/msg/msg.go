@@ -8,6 +8,7 @@ package msg
 import (
 	"encoding/json"
 	"strings"
+	"unicode/utf8"
 )
 
 // Kind says what a Part holds.
@@ -44,6 +45,20 @@ type Part struct {
 
 // TextPart returns a Part of kind Text.
 func TextPart(s string) Part { return Part{Kind: Text, Text: s} }
+
+// WholeRunes takes off a character that was cut in two at the end of a text: what
+// is no UTF-8 could not be written as JSON without loss.
+func WholeRunes(b []byte) []byte {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if last := b[len(b)-n:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				return b[:len(b)-n]
+			}
+			break
+		}
+	}
+	return b
+}
 
 // JoinText returns the text of the text parts, one after the other, each on
 // lines of its own.

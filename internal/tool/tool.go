@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"capstan/internal/msg"
 )
@@ -60,6 +62,16 @@ type Access struct {
 	// Outside is set by a tool that reaches beyond the paths it names, or
 	// cannot say which it touches.
 	Outside bool
+}
+
+// Within says whether a path of an Access is dir or lies in it. Both are absolute
+// and clean, with links resolved; nothing lies in an empty dir.
+func Within(dir, path string) bool {
+	if dir == "" {
+		return false
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
 // Effect is the worst that a tool can do; policy's approval modes go by it.
