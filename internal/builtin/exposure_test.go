@@ -135,7 +135,7 @@ func TestBuiltinControls(t *testing.T) {
 
 // All that a model is sent in code mode has its budget (DESIGN section 3): with
 // what a session has where nobody can be asked, and where somebody can, and with
-// skills of which the list is as long as it can be. S3-018 S3-040
+// skills of which the list is as long as it can be.
 func TestWeight(t *testing.T) {
 	var skills []tool.Tool
 	for _, description := range []string{strings.Repeat("w", 1000), strings.Repeat(`say "\x" */ `, 80), strings.Repeat("ä<&", 200)} {
