@@ -3,6 +3,7 @@ package codemode
 import (
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -58,9 +59,11 @@ func (p *page) allTools() []byte {
 			Deferred    bool   `json:"deferred"`
 		}
 		rows := []row{}
+		_, over := documented(p.view)
 		for _, b := range p.view.Bindings() {
 			sp := b.Entry.Spec()
-			rows = append(rows, row{sp.Name, b.JS, sp.Description, b.Deferred})
+			_, left := slices.BinarySearch(over, sp.Name)
+			rows = append(rows, row{sp.Name, b.JS, sp.Description, b.Deferred || left})
 		}
 		p.all, _ = json.Marshal(rows) // strings and a bool: cannot fail
 	})
@@ -68,47 +71,63 @@ func (p *page) allTools() []byte {
 }
 
 // maxMarked is how many bytes of signatures of MCP tools the description shows
-// when the rest can be searched for.
+// when the rest can be searched for (DESIGN section 3).
 const maxMarked = 8 << 10
 
-// Describe implements tool.Describer: the text depends on the view and on the
-// names of the configured servers only, never on what a server answered unless
-// its tools are marked to be shown.
-func (x *Exec) Describe(v *tool.View) string {
-	searches := v.Searches()
-	var sigs strings.Builder
-	marked := 0
+// documented returns the bindings whose signatures the description holds, with
+// the signatures, and the names of those that are marked to be shown and do not
+// fit: from the first that does not on, they are deferred. Where there is no
+// search everything is documented, for nothing else would tell of it (S1-019).
+func documented(v *tool.View) (sigs, over []string) {
+	searches, marked := v.Searches(), 0
 	for _, b := range v.Bindings() {
 		sp := b.Entry.Spec()
 		if searches && b.Deferred {
 			continue
 		}
+		if searches && sp.Server != "" && len(over) > 0 {
+			over = append(over, sp.Name)
+			continue
+		}
 		sig := signature(b.JS, sp.Description, sp.Input, sp.Output)
 		if searches && sp.Server != "" {
-			if marked += len(sig); marked > maxMarked {
+			if marked += len(sig) + 1; marked > maxMarked {
+				over = append(over, sp.Name)
 				continue
 			}
 		}
-		sigs.WriteString(sig)
-		sigs.WriteByte('\n')
+		sigs = append(sigs, sig)
 	}
+	return sigs, over
+}
+
+// Overflow is the one warning about tools that are marked to be shown and for
+// which the description has no room; empty when there are none.
+func Overflow(v *tool.View) string {
+	if runs, _ := v.Reach(tool.ExecName); !runs {
+		return ""
+	}
+	_, over := documented(v)
+	if len(over) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of the MCP tools that are marked to be shown (alwaysLoad, tools.visible, tools.eager) are left to tool_search, from %s on: the signatures shown take at most %d bytes", len(over), cutDoc(commentText(over[0]), maxMissName), maxMarked)
+}
+
+// Describe implements tool.Describer: the text depends on the view and on the
+// names of the configured servers only, never on what a server answered unless
+// its tools are marked to be shown.
+func (x *Exec) Describe(v *tool.View) string {
 	text := strings.TrimSpace(execText)
-	if searches {
-		text += "\n" + x.discovery()
+	if v.Searches() {
+		text += "\n" + discovery + serversText(v, x.opt.Servers)
 	}
-	if sigs.Len() == 0 {
+	sigs, _ := documented(v)
+	if len(sigs) == 0 {
 		return text
 	}
-	return text + "\n\ndeclare const tools: {\n" + strings.TrimRight(sigs.String(), "\n") + "\n}"
+	return text + "\n\ndeclare const tools: {\n" + strings.Join(sigs, "\n") + "\n}"
 }
 
 // discovery tells how to find what is not documented (S1-013, S1-047 to S1-051).
-func (x *Exec) discovery() string {
-	text := "More tools than those below can be called. Find them with tool_search, a direct call of its own outside of JavaScript; in a later exec call them by the jsName it returns, exactly. Reuse schemas that are still in this conversation; when one is gone, search again before writing arguments."
-	if len(x.opt.Servers) > 0 {
-		names := slices.Clone(x.opt.Servers)
-		slices.Sort(names)
-		text += " MCP servers: " + strings.Join(names, ", ") + "."
-	}
-	return text
-}
+const discovery = "More tools than those below can be called. Find them with tool_search, a direct call of its own outside of JavaScript; in a later exec call them by the jsName it returns, exactly. Reuse schemas that are still in this conversation; when one is gone, search again before writing arguments."

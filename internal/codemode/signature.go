@@ -26,7 +26,18 @@ import (
 // whatever the schema and the descriptions hold, and bounded. A schema that is
 // not JSON is said to be unreadable.
 func signature(jsName, description string, input, output json.RawMessage) string {
+	return newTypeWriter().signature(jsName, description, input, output)
+}
+
+// briefSignature is the signature without any description, for a reader who has
+// the schema beside it.
+func briefSignature(jsName string, input, output json.RawMessage) string {
 	w := newTypeWriter()
+	w.brief = true
+	return w.signature(jsName, "", input, output)
+}
+
+func (w *typeWriter) signature(jsName, description string, input, output json.RawMessage) string {
 	args := w.arguments(input)
 	result := "Promise<Result"
 	if len(output) > 0 {

@@ -63,6 +63,7 @@ type typeWriter struct {
 	jumps    int
 	nodes    int
 	bytes    int
+	brief    bool // descriptions are left out
 }
 
 func newTypeWriter() *typeWriter {
@@ -147,7 +148,11 @@ func (w *typeWriter) inPlace(v *jsonValue) tsType {
 	if n := v.get("nullable", 't'); n != nil && n.truth && t.text != "unknown" {
 		t = uniteTypes([]tsType{t, {text: "null"}})
 	}
-	t.note = joinNotes(docLine(v.str("description"), maxParamDoc), t.note, notes)
+	doc := ""
+	if !w.brief {
+		doc = docLine(v.str("description"), maxParamDoc)
+	}
+	t.note = joinNotes(doc, t.note, notes)
 	return t
 }
 

@@ -19,6 +19,10 @@ const maxNestedBytes = 16 << 20
 // bytes. It travels as a JSON string, in which a byte can become six.
 const maxNestedFailure = 1 << 20
 
+// maxUncut is the most that a model is given of a result whose tool bounds it
+// itself, in characters.
+const maxUncut = 256 << 10
+
 // budget cuts the text of a result to what its reader is given: a program up
 // to NestedBytes, a model up to ModelChars (ruling 16). What is cut off lies in
 // a file that the result names.
@@ -30,6 +34,8 @@ func (rt *Runtime) budget(j *job, r *tool.Result) {
 		if r.Status != tool.Success {
 			limit = min(limit, maxNestedFailure)
 		}
+	} else if r.Uncut {
+		limit = max(limit, maxUncut)
 	}
 	var size int
 	for _, p := range r.Parts {

@@ -131,9 +131,9 @@ type Scope struct {
 	// Disallow takes tools away, in the same spelling (S3-036, S3-037). It
 	// beats Allow, and can take away exec and tool_search too.
 	Disallow []string
-	// Eager, when not nil, makes deferred every ordinary tool that it does not
-	// name; Visible shows deferred tools all the same. Neither changes what may
-	// be called.
+	// Eager, when not nil, decides which ordinary tools are shown: those that it
+	// names, and no others. Visible shows deferred tools all the same. Neither
+	// changes what may be called.
 	Eager, Visible []string
 	// Servers says that MCP servers are configured, so that there may be
 	// something to search for before any of them has answered.
@@ -253,7 +253,19 @@ func (s *scope) deferred(sp *Spec) bool {
 	if classOf(sp) != Ordinary || s.visible.match(sp) {
 		return false
 	}
-	return sp.Deferred || s.pick && !s.eager.match(sp)
+	if s.pick { // it marks tools of servers too, which are deferred by themselves
+		return !s.eager.match(sp)
+	}
+	return sp.Deferred
+}
+
+// serves says whether some tool of a server may be in the scope.
+func (s *scope) serves(server string) bool {
+	all := serverPrefix + server + "__*"
+	if s.disallow.exact[serverPrefix+server] || s.disallow.covers(all) {
+		return false
+	}
+	return !s.narrow || s.allow.exact[serverPrefix+server] || s.allow.meets(all)
 }
 
 // A matcher holds names, servers and patterns of one list.
@@ -300,6 +312,17 @@ func (m matcher) name(name string) bool {
 		}
 	}
 	return false
+}
+
+// meets says whether something that a pattern with `*` names is named here.
+func (m matcher) meets(pattern string) bool {
+	prefix := strings.TrimSuffix(pattern, "*")
+	for name := range m.exact {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return m.covers(pattern) || slices.ContainsFunc(m.prefixes, func(p string) bool { return strings.HasPrefix(p, prefix) })
 }
 
 // covers says whether everything that an entry of another list names is named

@@ -17,7 +17,7 @@ import (
 // the model is told and what arguments are checked against, so the two cannot
 // drift apart (S3-018, S3-019). Spec is read once, when the tool is registered.
 //
-// A tool may also implement Accessor, Finalizer, Describer and Previewer.
+// A tool may also implement Accessor, Finalizer, Describer, Previewer and Reviewer.
 type Tool interface {
 	Spec() *Spec
 	// Run does the work. The arguments in inv.Call.Args are valid and
@@ -42,6 +42,11 @@ type Finalizer interface {
 // A Describer's description depends on what else the view holds; exec is one.
 // The result must depend on nothing but the view.
 type Describer interface{ Describe(v *View) string }
+
+// A Reviewer is what tool_call implements to remember what tool_search told the
+// model: the definition of a name as it was then, or nil. A call through
+// tool_call is refused when the definition has changed since.
+type Reviewer interface{ Reviewed(name string) *Entry }
 
 // A Previewer can show a person what a call would change, as a unified diff,
 // before it is approved. It changes nothing, and looks only at what the call was
@@ -171,6 +176,7 @@ type Result struct {
 	Parts     []msg.Part      // what the caller gets to read
 	Data      json.RawMessage // the same as a value, when the tool has one
 	Truncated bool            // Parts were cut to a budget
+	Uncut     bool            // the tool has bounded its text itself: a model gets the whole
 	File      string          // where the whole text lies when it was cut
 	Unasked   bool            // denied only because nobody could be asked
 	Notes     []string        // what was done to the arguments to make them valid

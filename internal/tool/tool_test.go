@@ -353,7 +353,8 @@ func TestEagerAndVisible(t *testing.T) {
 		{"visible", tool.Scope{Visible: []string{"mcp__s"}}, nil},
 		{"eager", tool.Scope{Eager: []string{"read"}}, []string{"mcp__s__x", "write"}},
 		{"eager, empty", tool.Scope{Eager: []string{}}, []string{"mcp__s__x", "read", "write"}},
-		{"eager names what is deferred anyway", tool.Scope{Eager: []string{"*"}}, []string{"mcp__s__x"}},
+		{"eager marks what is deferred by itself", tool.Scope{Eager: []string{"mcp__s"}}, []string{"read", "write"}}, // S1-107
+		{"eager, all", tool.Scope{Eager: []string{"*"}}, nil},
 		{"eager and visible", tool.Scope{Eager: []string{"read"}, Visible: []string{"write", "mcp__s"}}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

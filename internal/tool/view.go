@@ -88,17 +88,43 @@ func (v *View) Searches() bool {
 	return e != nil && v.reach[e].direct
 }
 
-// Searchable returns the tools that tool_search may find: those of the scope
-// that can be called once found (S1-032, S1-039, S1-040).
+// Searchable returns the tools that tool_search may find, by canonical name:
+// those of the scope that can be called once found (S1-032, S1-039, S1-040).
 func (v *View) Searchable() []*Entry {
 	var out []*Entry
 	for _, e := range v.names {
-		if r := v.reach[e]; r.nested || v.mode == Direct && classOf(&e.spec) == Ordinary {
+		if v.searchable(e) {
 			out = append(out, e)
 		}
 	}
 	return out
 }
+
+// Find returns the tool of this very name if tool_search may find it; else nil.
+func (v *View) Find(name string) *Entry {
+	if e := v.byName[name]; e != nil && v.searchable(e) {
+		return e
+	}
+	return nil
+}
+
+// searchable follows from exposure alone, so it is the allowlist of exec too
+// (S1-070 to S1-073).
+func (v *View) searchable(e *Entry) bool {
+	r := v.reach[e]
+	return r.nested || v.mode == Direct && r != (reach{}) && classOf(&e.spec) == Ordinary
+}
+
+// Deferred says whether a tool of the scope is left out of what a model is
+// shown at first, where there is a way to find it.
+func (v *View) Deferred(name string) bool {
+	e := v.Visible(name)
+	return e != nil && v.ready.deferred(&e.spec)
+}
+
+// Serves says whether the scope may hold a tool of an MCP server, whatever the
+// server has answered until now.
+func (v *View) Serves(server string) bool { return v.ready.serves(server) }
 
 // Declarations returns what the model is sent, by canonical name: the same
 // bytes for the same tools, whatever the order of their registration (S0-095).
@@ -187,12 +213,25 @@ func invalid(format string, a ...any) *Result {
 	return &r
 }
 
-// Bridge is Resolve for a call that came out of tool_call.
+// Bridge is Resolve for a call that came out of tool_call. When the model has
+// reviewed another definition than the one that would run, nothing does.
 func (v *View) Bridge(c *Call) (*Entry, *Result) {
-	if e := v.Visible(c.Name); e != nil && v.reach[e].bridge {
-		return e, nil
+	e := v.Visible(c.Name)
+	if e == nil || !v.reach[e].bridge && !v.reach[e].direct {
+		return v.Resolve(c, false)
 	}
-	return v.Resolve(c, false)
+	if t := v.byName[ToolCallName]; t != nil {
+		if r, ok := t.tool.(Reviewer); ok {
+			if old := r.Reviewed(c.Name); old != nil && !old.Same(e) {
+				stale := Fail(CodeStale, "the definition of %s is not the one that %s returned any more, so nothing was run; search for select:%s again, read it and repeat the call", c.Name, ToolSearchName, c.Name)
+				return nil, &stale
+			}
+		}
+	}
+	if !v.reach[e].bridge {
+		return v.Resolve(c, false)
+	}
+	return e, nil
 }
 
 // Collapsed says whether a model's call of this name is refused only because

@@ -275,6 +275,12 @@ func TestWireEqualsExecutor(t *testing.T) {
 			if e, _ := v.Bridge(&c); mode == tool.Direct && s.Name != "tool_call" && (e != nil) != (direct || bridge) {
 				t.Fatalf("case %d: %s through tool_call in %s %+v: %v", n, s.Name, mode, scope, e != nil)
 			}
+			if (v.Find(s.Name) != nil) != slices.Contains(found, s.Name) {
+				t.Fatalf("case %d: %s is found: %v", n, s.Name, v.Find(s.Name) != nil)
+			}
+			if v.Deferred(s.Name) != (ref.deferred(s) && v.Visible(s.Name) != nil) {
+				t.Fatalf("case %d: %s is deferred: %v", n, s.Name, v.Deferred(s.Name))
+			}
 			if (v.Visible(s.Name) != nil) != (direct || nested || bridge) {
 				t.Fatalf("case %d: %s is visible", n, s.Name)
 			}
@@ -334,7 +340,10 @@ func (r reference) deferred(s tool.Spec) bool {
 	if r.class(s) != tool.Ordinary || r.lists(r.scope.Visible, s) {
 		return false
 	}
-	return s.Deferred || r.scope.Eager != nil && !r.lists(r.scope.Eager, s)
+	if r.scope.Eager != nil {
+		return !r.lists(r.scope.Eager, s)
+	}
+	return s.Deferred
 }
 
 func (r reference) collides(s tool.Spec) bool {
@@ -413,5 +422,39 @@ func BenchmarkUnknownTool(b *testing.B) {
 	v := registry(b, append(tools, named("exec")...)...).View(tool.Code, tool.Scope{})
 	for b.Loop() {
 		v.Resolve(&tool.Call{Name: "mcp__server3__tol_1003"}, true)
+	}
+}
+
+// Whether a scope may hold a tool of a server is known before the server is.
+func TestServes(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		scope tool.Scope
+		want  []string
+	}{
+		{"everything", tool.Scope{}, []string{"git", "git__hub", "s"}},
+		{"a server", tool.Scope{Allow: []string{"mcp__s"}}, []string{"s"}},
+		{"a server whose name looks like a tool", tool.Scope{Allow: []string{"mcp__git__hub"}}, []string{"git", "git__hub"}},
+		{"a tool", tool.Scope{Allow: []string{"read", "mcp__s__x"}}, []string{"s"}},
+		{"a pattern within a server", tool.Scope{Allow: []string{"mcp__s__x*"}}, []string{"s"}},
+		{"a pattern beyond one", tool.Scope{Allow: []string{"mcp__g*"}}, []string{"git", "git__hub"}},
+		{"no server", tool.Scope{Allow: []string{"read"}}, nil},
+		{"nothing", tool.Scope{Allow: []string{}}, nil},
+		{"without a server", tool.Scope{Disallow: []string{"mcp__s"}}, []string{"git", "git__hub"}},
+		{"without some tools of one", tool.Scope{Disallow: []string{"mcp__s__x", "mcp__s__y*"}}, []string{"git", "git__hub", "s"}},
+		{"without any", tool.Scope{Disallow: []string{"mcp__*"}}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			v := registry(t).View(tool.Code, tc.scope)
+			var got []string
+			for _, s := range []string{"git", "git__hub", "s"} {
+				if v.Serves(s) {
+					got = append(got, s)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
