@@ -70,7 +70,9 @@ type Session struct {
 	rt     *sched.Runtime
 	runner *quickjs.Runner
 	exec   *codemode.Exec
+	search *codemode.Search
 
+	servers    []string // names of the configured MCP servers, sorted
 	skills     *builtin.Skills
 	structured *builtin.Structured // nil when the answer has no schema
 	spill      *spill
@@ -112,6 +114,10 @@ func Open(o Options) (*Session, error) {
 	if s.rules, err = s.policy(set, home, roots); err != nil {
 		return nil, err
 	}
+	s.withdraw()
+	if w := codemode.Overflow(s.View()); w != "" {
+		s.warn("%s", w)
+	}
 	so := sched.Options{Policy: s.rules, Observe: o.Observe, Approver: o.Approver, Spill: s.spill.keep}
 	if o.Program {
 		so.ModelChars = 16 << 20 // what a person's own program prints is not cut
@@ -142,7 +148,8 @@ func (s *Session) settings(home, project string) (config.Settings, error) {
 	if s.opt.Program {
 		s.mode = tool.Code
 	}
-	s.scope = tool.Scope{Eager: set.Eager, Visible: set.Visible, Disallow: s.opt.Exclude}
+	s.servers = serverNames(set)
+	s.scope = tool.Scope{Eager: set.Eager, Visible: set.Visible, Disallow: s.opt.Exclude, Servers: len(s.servers) > 0}
 	return set, nil
 }
 
@@ -219,9 +226,10 @@ func (s *Session) register(roots []string) error {
 		tools = append(tools, t)
 	}
 	if s.mode != tool.Direct { // S0-039 to S0-041
-		s.exec = codemode.NewExec(codemode.Options{Runner: s.runner, Jobs: func(callID string) []string { return builtin.RunningJobs(s.jobs, callID) }})
+		s.exec = codemode.NewExec(codemode.Options{Runner: s.runner, Servers: s.servers, Jobs: func(callID string) []string { return builtin.RunningJobs(s.jobs, callID) }})
 		tools = append(tools, s.exec)
 	}
+	tools = append(tools, s.searching()...)
 	if err = s.Registry.Add(tools...); err != nil {
 		return err
 	}
@@ -247,7 +255,7 @@ func (s *Session) checkExcluded() error {
 		for _, e := range s.Registry.Tools() {
 			direct, nested := all.Reach(e.Spec().Name)
 			d, n := one.Reach(e.Spec().Name)
-			found = found || d != direct || n != nested
+			found = found || d != direct || n != nested || e.Spec().Name == name
 		}
 		if !found {
 			return &UsageError{fmt.Errorf("--exclude-tools: there is no tool %q; 'capstan tools list' names them", name)}

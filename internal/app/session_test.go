@@ -62,11 +62,11 @@ func TestModes(t *testing.T) {
 		declared, bind []string
 		registered     []string
 	}{
-		{"off by default", Options{}, nil, builtins, nil, builtins},
-		{"by the setting", Options{}, settings, []string{"exec"}, builtins, sorted("exec")},
-		{"for one program", Options{Program: true}, nil, []string{"exec"}, builtins, sorted("exec")},
-		{"a flag wins", Options{Mode: tool.Direct}, settings, builtins, nil, builtins},
-		{"both", Options{Mode: tool.Both}, nil, sorted("exec"), builtins, sorted("exec")},
+		{"off by default", Options{}, nil, builtins, nil, sorted("tool_call", "tool_search")},
+		{"by the setting", Options{}, settings, []string{"exec", "tool_search"}, builtins, sorted("exec", "tool_call", "tool_search")},
+		{"for one program", Options{Program: true}, nil, []string{"exec", "tool_search"}, builtins, sorted("exec", "tool_call", "tool_search")},
+		{"a flag wins", Options{Mode: tool.Direct}, settings, builtins, nil, sorted("tool_call", "tool_search")},
+		{"both", Options{Mode: tool.Both}, nil, sorted("exec", "tool_search"), builtins, sorted("exec", "tool_call", "tool_search")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := open(t, tc.opt, tc.files)

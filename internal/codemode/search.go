@@ -58,7 +58,7 @@ func NewSearch(o SearchOptions) *Search {
 		Waits:       true,
 		Input: json.RawMessage(`{"type":"object","properties":{` +
 			`"query":{"type":"string"},` +
-			`"max_results":{"type":"integer","minimum":1,"maximum":20,"description":"whole results; default 5"}},` +
+			`"max_results":{"type":"integer","minimum":1,"maximum":20,"description":"default 5"}},` +
 			`"required":["query"],"additionalProperties":false}`),
 	}
 	return s
@@ -75,7 +75,7 @@ func (s *Search) Access(*tool.Call) tool.Access { return tool.Access{Overlap: tr
 func (s *Search) Describe(v *tool.View) string {
 	text := s.spec.Description
 	if runs, _ := v.Reach(tool.ExecName); runs {
-		return text + " It is a call of its own, not part of `tools`."
+		return text + " It is no part of `tools`."
 	}
 	if bridged, _ := v.Reach(tool.ToolCallName); bridged {
 		text += " Call what it finds through " + tool.ToolCallName + ". Reuse schemas that are still in this conversation; when one is gone, search again before writing arguments."
@@ -150,6 +150,7 @@ var bridgeSpec = tool.Spec{
 	Title:       "Tool call",
 	Description: strings.TrimSpace(callText),
 	Class:       tool.Hidden,
+	Effect:      tool.EffectNone, // what it names is judged instead of it
 	Input: json.RawMessage(`{"type":"object","properties":{` +
 		`"name":{"type":"string"},"arguments":{"type":"object"}},` +
 		`"required":["name","arguments"],"additionalProperties":false}`),

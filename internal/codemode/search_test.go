@@ -442,7 +442,7 @@ func TestSearchDeclarations(t *testing.T) {
 			t.Errorf("%s: %s", mode, diff)
 		}
 		direct := strings.Contains(text, "through tool_call") && strings.Contains(text, "MCP servers: down, git, mail.")
-		apart := strings.Contains(text, "a call of its own, not part of `tools`")
+		apart := strings.Contains(text, "no part of `tools`")
 		if direct != (mode == tool.Direct) || apart == direct || strings.Contains(text, "create") {
 			t.Errorf("%s: %s", mode, text)
 		}

@@ -40,7 +40,7 @@ func briefSignature(jsName string, input, output json.RawMessage) string {
 func (w *typeWriter) signature(jsName, description string, input, output json.RawMessage) string {
 	args := w.arguments(input)
 	result := "Promise<Result"
-	if len(output) > 0 {
+	if w.result = true; len(output) > 0 {
 		if t := w.document(output); t.text != "unknown" {
 			result += "<" + t.commented() + ">"
 		}

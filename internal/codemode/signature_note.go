@@ -8,11 +8,12 @@ import (
 // maxNoteJSON bounds the JSON that is shown in a comment.
 const maxNoteJSON = 160
 
-// constraintNotes is what a schema demands beyond a TypeScript type, in few words.
-func constraintNotes(v *jsonValue) []string {
+// constraintNotes is what a schema demands beyond a TypeScript type, in few
+// words. That a number is whole is of use to who writes it, not to who reads it.
+func constraintNotes(v *jsonValue, written bool) []string {
 	var out []string
 	add := func(s string) { out = append(out, s) }
-	if slices.Contains(typesOf(v), "integer") && !v.has("enum") && !v.has("const") {
+	if written && slices.Contains(typesOf(v), "integer") && !v.has("enum") && !v.has("const") {
 		add("int")
 	}
 	for _, keyword := range []string{"format", "contentEncoding", "contentMediaType"} {

@@ -64,6 +64,7 @@ type typeWriter struct {
 	nodes    int
 	bytes    int
 	brief    bool // descriptions are left out
+	result   bool // what is written now is what a call returns
 }
 
 func newTypeWriter() *typeWriter {
@@ -141,7 +142,7 @@ func (w *typeWriter) inPlace(v *jsonValue) tsType {
 	}
 	w.depth++
 	defer func() { w.depth-- }()
-	notes := constraintNotes(v)
+	notes := constraintNotes(v, !w.result)
 	parts, needs := w.parts(v)
 	notes = append(notes, needs...)
 	t := intersectTypes(parts)
