@@ -20,10 +20,12 @@ func newTools() *cobra.Command {
 		Args:  cobra.NoArgs,
 		Example: `  capstan tools list
   capstan tools show edit
+  capstan tools search 'open an issue'
+  capstan tools cost
   capstan tools types > tools.d.ts
   capstan tools declarations --mode code --json | wc -c`,
 	}
-	cmd.AddCommand(newToolsList(), newToolsShow(), newToolsTypes(), newToolsDeclarations())
+	cmd.AddCommand(newToolsList(), newToolsShow(), newToolsSearch(), newToolsCost(), newToolsTypes(), newToolsDeclarations())
 	return cmd
 }
 
@@ -103,7 +105,7 @@ func rowOf(s *app.Session, e *tool.Entry, v *tool.View) toolRow {
 	sp := e.Spec()
 	direct, _ := v.Reach(sp.Name)
 	_, nested := s.Registry.View(tool.Code, v.Scope()).Reach(sp.Name)
-	return toolRow{sp.Name, tool.JSName(sp.Name), sp.Title, direct, nested, sp.Deferred, sp.Server, firstSentence(sp.Description)}
+	return toolRow{sp.Name, tool.JSName(sp.Name), sp.Title, direct, nested, v.Deferred(sp.Name), sp.Server, firstSentence(sp.Description)}
 }
 
 func firstSentence(s string) string {
@@ -161,28 +163,6 @@ func newToolsShow() *cobra.Command {
 	}
 	f.register(cmd, modeHelp)
 	return cmd
-}
-
-func showTool(w io.Writer, s *app.Session, e *tool.Entry, v *tool.View, asJSON bool) error {
-	d := s.Describe(e, v)
-	if asJSON {
-		return writeJSON(w, struct {
-			toolRow
-			Description string `json:"description"`
-			Signature   string `json:"signature"`
-			Input       any    `json:"input"`
-			Output      any    `json:"output,omitempty"`
-			Bytes       int    `json:"bytes"`
-		}{rowOf(s, e, v), d.Description, d.Signature, d.Input, d.Output, d.Bytes})
-	}
-	row := rowOf(s, e, v)
-	fmt.Fprintf(w, "%s (%s)\n\n%s\n\n", e.Spec().Name, e.Spec().Title, d.Description)
-	fmt.Fprintf(w, "Called by the model in mode %s: %s. Called by programs: %s.\n", v.Mode(), yes(row.Direct), yes(row.Program))
-	fmt.Fprintf(w, "Declared directly it costs %d bytes.\n\n%s\n\nInput schema:\n%s\n", d.Bytes, d.Signature, d.InputText)
-	if d.OutputText != "" {
-		fmt.Fprintf(w, "\nOutput schema:\n%s\n", d.OutputText)
-	}
-	return nil
 }
 
 func newToolsTypes() *cobra.Command {

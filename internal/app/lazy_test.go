@@ -210,3 +210,129 @@ func value(t *testing.T, raw json.RawMessage) (v any) {
 	}
 	return v
 }
+
+// few are the tools of two servers, one of them marked to be shown.
+func few() []tool.Tool {
+	input := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)
+	return []tool.Tool{
+		&served{tool.Spec{Name: "mcp__b__late", Description: "Late.", Input: input, Server: "b", Deferred: true}},
+		&served{tool.Spec{Name: "mcp__b__later", Description: "Later.", Input: input, Server: "b", Deferred: true}},
+		&served{tool.Spec{Name: "mcp__a__soon", Description: "Soon.", Input: input, Server: "a"}},
+	}
+}
+
+// What each source costs adds up to what is sent, and what deferred tools would
+// cost is what they do cost when they are shown.
+func TestCosts(t *testing.T) {
+	for _, mode := range []tool.Mode{tool.Direct, tool.Code, tool.Both} {
+		s := fully(t, mode, []string{"a", "b"})
+		if err := s.Registry.Add(few()...); err != nil {
+			t.Fatal(err)
+		}
+		costs, err := s.Costs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.scope.Visible = []string{"mcp__b"}
+		shown, err := s.Costs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range costs {
+			if c.InForce != (c.Mode == mode) || c.InForce && c.Bytes != len(wire(t, s))-c.Sources[2].IfShown {
+				t.Errorf("%s in %s: %d bytes", c.Mode, mode, c.Bytes)
+			}
+			sum := 0
+			for _, r := range c.Sources {
+				sum += r.Bytes
+			}
+			if sum != c.Bytes || c.Tokens != (c.Bytes+3)/4 {
+				t.Errorf("%s: the sources take %d of %d bytes", c.Mode, sum, c.Bytes)
+			}
+			b := c.Sources[2]
+			want := SourceCost{Server: "b", Tools: 2, Shown: 2, Bytes: b.IfShown, Tokens: tokens(b.IfShown)}
+			if diff := cmp.Diff(want, shown[i].Sources[2]); diff != "" {
+				t.Errorf("%s, shown: %s", c.Mode, diff)
+			}
+			if diff := cmp.Diff(SourceCost{Server: "b", Tools: 2, Deferred: 2, IfShown: b.IfShown}, b); diff != "" {
+				t.Errorf("%s: %s", c.Mode, diff)
+			}
+			if a := c.Sources[1]; a.Bytes == 0 || a.Shown != 1 {
+				t.Errorf("%s: %+v", c.Mode, a)
+			}
+		}
+	}
+}
+
+// When a rule, a flag or the scope takes search away, everything is shown; a
+// rule about something else changes nothing.
+// S1-019 S1-020 S1-021 S1-069 S1-117 S0-071
+func TestWithoutSearch(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		opt      Options
+		settings string
+		search   bool
+	}{
+		{"as it is", Options{}, `{"mcpServers": {"b": {}}}`, true},
+		{"denied", Options{}, `{"mcpServers": {"b": {}}, "permissions": {"deny": ["tool_search"]}}`, false},
+		{"denied by pattern", Options{}, `{"mcpServers": {"b": {}}, "permissions": {"deny": ["tool_*"]}}`, false},
+		{"asked for", Options{}, `{"mcpServers": {"b": {}}, "permissions": {"ask": ["tool_search"]}}`, true},
+		{"another is denied", Options{}, `{"mcpServers": {"b": {}}, "permissions": {"deny": ["edit"]}}`, true},
+		{"excluded", Options{Exclude: []string{"tool_search"}}, `{"mcpServers": {"b": {}}}`, false},
+		{"in plan mode", Options{ApprovalMode: "plan"}, `{"mcpServers": {"b": {}}}`, true},
+	} {
+		for _, mode := range []tool.Mode{tool.Code, tool.Both, tool.Direct} {
+			t.Run(tc.name+"/"+string(mode), func(t *testing.T) {
+				tc.opt.Mode = mode
+				s := open(t, tc.opt, map[string]string{"~/.capstan/settings.json": tc.settings})
+				if err := s.Registry.Add(few()...); err != nil {
+					t.Fatal(err)
+				}
+				sent := wire(t, s)
+				if got := slices.Contains(declared(s), tool.ToolSearchName); got != tc.search {
+					t.Errorf("tool_search is declared: %v", got)
+				}
+				if got := slices.Contains(declared(s), tool.ToolCallName); got != (tc.search && mode == tool.Direct) {
+					t.Errorf("tool_call is declared: %v", got)
+				}
+				if strings.Contains(sent, "mcp__b__late") == tc.search || !strings.Contains(sent, "mcp__a__soon") || strings.Contains(sent, "MCP servers: b.") != tc.search {
+					t.Errorf("wrong declarations: %s", sent)
+				}
+				if len(s.Warnings) > 0 {
+					t.Error(s.Warnings)
+				}
+			})
+		}
+	}
+}
+
+// The settings name the servers, in any number of layers; what is no object is
+// reported elsewhere. With none configured and nothing deferred, direct mode has
+// neither search nor bridge.
+func TestServers(t *testing.T) {
+	s := open(t, Options{Trust: true}, map[string]string{
+		"~/.capstan/settings.json": `{"mcpServers": {"b": {}, "a": {"command": "x"}}}`, ".capstan/settings.json": `{"mcpServers": {"c": {}, "b": null}}`})
+	if diff := cmp.Diff([]string{"a", "b", "c"}, s.servers); diff != "" || !s.scope.Servers {
+		t.Error(diff)
+	}
+	s = open(t, Options{}, nil)
+	if s.servers != nil || s.scope.Servers || !cmp.Equal(declared(s), builtins) {
+		t.Errorf("%q, %q", s.servers, declared(s))
+	}
+}
+
+// Declarations of all tools that are deferred are made in 20 ms (issue 4).
+func BenchmarkDeclarations(b *testing.B) {
+	tools, servers := catalogue(b)
+	s := fully(b, tool.Code, servers)
+	if err := s.Registry.Add(tools...); err != nil {
+		b.Fatal(err)
+	}
+	n := 0
+	for b.Loop() {
+		n++
+		s.scope.Visible = []string{fmt.Sprint("nothing", n)} // a view that nobody has asked for
+		s.View().Declarations()
+	}
+}

@@ -59,7 +59,7 @@ func (p *page) allTools() []byte {
 			Deferred    bool   `json:"deferred"`
 		}
 		rows := []row{}
-		_, over := documented(p.view)
+		_, _, over := documented(p.view)
 		for _, b := range p.view.Bindings() {
 			sp := b.Entry.Spec()
 			_, left := slices.BinarySearch(over, sp.Name)
@@ -74,11 +74,11 @@ func (p *page) allTools() []byte {
 // when the rest can be searched for (DESIGN section 3).
 const maxMarked = 8 << 10
 
-// documented returns the bindings whose signatures the description holds, with
-// the signatures, and the names of those that are marked to be shown and do not
-// fit: from the first that does not on, they are deferred. Where there is no
-// search everything is documented, for nothing else would tell of it (S1-019).
-func documented(v *tool.View) (sigs, over []string) {
+// documented returns the signatures that the description holds, with the tools'
+// names, and the names of those that are marked to be shown and do not fit: from
+// the first that does not on, they are deferred. Where there is no search
+// everything is documented, for nothing else would tell of it (S1-019).
+func documented(v *tool.View) (names, sigs, over []string) {
 	searches, marked := v.Searches(), 0
 	for _, b := range v.Bindings() {
 		sp := b.Entry.Spec()
@@ -96,9 +96,22 @@ func documented(v *tool.View) (sigs, over []string) {
 				continue
 			}
 		}
-		sigs = append(sigs, sig)
+		names, sigs = append(names, sp.Name), append(sigs, sig)
 	}
-	return sigs, over
+	return names, sigs, over
+}
+
+// Documented returns the signatures that exec's description of a view holds, by
+// the tools' names; none where there is no exec.
+func Documented(v *tool.View) map[string]string {
+	all := map[string]string{}
+	if runs, _ := v.Reach(tool.ExecName); runs {
+		names, sigs, _ := documented(v)
+		for i, n := range names {
+			all[n] = sigs[i]
+		}
+	}
+	return all
 }
 
 // Overflow is the one warning about tools that are marked to be shown and for
@@ -107,7 +120,7 @@ func Overflow(v *tool.View) string {
 	if runs, _ := v.Reach(tool.ExecName); !runs {
 		return ""
 	}
-	_, over := documented(v)
+	_, _, over := documented(v)
 	if len(over) == 0 {
 		return ""
 	}
@@ -122,7 +135,7 @@ func (x *Exec) Describe(v *tool.View) string {
 	if v.Searches() {
 		text += "\n" + discovery + serversText(v, x.opt.Servers)
 	}
-	sigs, _ := documented(v)
+	_, sigs, _ := documented(v)
 	if len(sigs) == 0 {
 		return text
 	}

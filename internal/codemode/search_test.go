@@ -164,7 +164,7 @@ func TestSearchChangesNothing(t *testing.T) {
 }
 
 // A search finds what the scope may call and nothing else, by words and by name.
-// S1-018 S1-032 S1-039 S1-040 S1-056 S1-070 S1-071 S1-072 S1-073 S1-075 S1-082 S1-087 S1-113 S1-114 S1-115 S1-116
+// S1-018 S1-032 S1-039 S1-040 S1-056 S1-070 S1-071 S1-072 S1-073 S1-075 S1-068 S1-087 S1-113 S1-114 S1-115 S1-116
 func TestSearchScope(t *testing.T) {
 	control := echo("ask_user_question")
 	control.spec.Description = "Opens an issue."

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"capstan/internal/msg"
 	"capstan/internal/schema"
 )
 
@@ -85,6 +86,12 @@ func (e *Entry) Compile() error {
 }
 
 var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
+
+// Declaration is the tool as a model is told of it where it is declared, but for
+// a description that depends on the view.
+func (e *Entry) Declaration() msg.Declaration {
+	return msg.Declaration{Name: e.spec.Name, Description: e.spec.Description, Parameters: e.parameters()}
+}
 
 // parameters is the input schema as it is declared: an object, whatever the
 // tool left out. What is no JSON object is not declared, for it would spoil the

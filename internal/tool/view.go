@@ -137,7 +137,7 @@ func (v *View) declarations() []msg.Declaration {
 		if !v.reach[e].direct {
 			continue
 		}
-		d := msg.Declaration{Name: e.spec.Name, Description: e.spec.Description, Parameters: e.parameters()}
+		d := e.Declaration()
 		if t, ok := e.tool.(Describer); ok {
 			d.Description = t.Describe(v)
 		}
