@@ -94,8 +94,16 @@ func TestDescriptionOfDeferredTools(t *testing.T) {
 	if strings.Contains(many, "mcp__") || !strings.Contains(many, "tool_search") || !strings.Contains(many, "MCP servers: s.") {
 		t.Errorf("wrong text:\n%s", many)
 	}
+	for _, guidance := range []string{ // S1-047 S1-048 S1-049 S1-050 S1-051
+		"find them with tool_search, a direct call outside of JavaScript", "in a later exec by the exact jsName it returns",
+		"Reuse schemas still in this conversation", "when one is gone, search again before writing arguments",
+	} {
+		if !strings.Contains(many, guidance) {
+			t.Errorf("the description does not say %q", guidance)
+		}
+	}
 	full := describe(t, tool.Scope{Disallow: []string{tool.ToolSearchName}}, o, deferred(500)...)
-	if strings.Count(full, "mcp__s__late_") < 500 || strings.Contains(full, "Find them with") {
+	if strings.Count(full, "mcp__s__late_") < 500 || strings.Contains(full, "tool_search") {
 		t.Error("without search the signatures are not all there")
 	}
 	visible := describe(t, tool.Scope{Visible: []string{"mcp__s__late_7"}}, o, deferred(500)...)

@@ -389,7 +389,7 @@ func TestUnhandled(t *testing.T) {
 }
 
 // The two budgets: a program gets a nested text whole, the model gets exec's cut.
-// S0-016 S0-143 S0-144 S0-167 S0-246 S0-255
+// S0-016 S0-143 S0-144 S0-167 S0-246 S0-255 S1-098
 func TestBudgets(t *testing.T) {
 	big := echo("big")
 	big.run = func(context.Context, *tool.Invocation) (tool.Result, error) {

@@ -75,8 +75,8 @@ func (s *Search) Find(ctx context.Context, v *tool.View, query string, most int)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		v = s.opt.Registry.View(v.Mode(), v.Scope())
 	}
+	v = s.opt.Registry.View(v.Mode(), v.Scope()) // what there is by now
 	f.count(v, s.opt.Servers)
 	names, selects := search.Select(query)
 	if selects {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -99,7 +100,7 @@ func forge() []tool.Tool {
 
 // The whole answer in each mode: what is found, how it is called, how many tools
 // of which servers there are.
-// S1-004 S1-005 S1-028 S1-029 S1-033 S1-034 S1-035 S1-036 S1-037 S1-038 S1-043 S1-086 S1-109
+// S1-088 S1-004 S1-005 S1-028 S1-029 S1-033 S1-034 S1-035 S1-036 S1-037 S1-038 S1-043 S1-086 S1-109
 func TestSearchAnswer(t *testing.T) {
 	const counts = `"searched":{"builtIn":1,"servers":{"down":0,"git":2,"mail":1}}}`
 	const definition = `"server":"git","description":"Opens an issue. It needs a title.",`
@@ -497,4 +498,37 @@ func TestMarkedTools(t *testing.T) {
 				fmt.Sprintf(`["mcp__git__t01 false","%s true","%s true"]`, tc.first, tc.last))
 		})
 	}
+}
+
+// Searches beside each other, while servers come and go, see one state or
+// another, never a mixture.
+func TestSearchWhileTheRegistryChanges(t *testing.T) {
+	d := newDesk(t, tool.Code, forge()...)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 25 {
+				f, err := d.search.Find(context.Background(), d.view(), "+issue", 5)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := len(f.Tools); n != 0 && n != 2 {
+					t.Errorf("%d tools, want none or two", n)
+				}
+			}
+		})
+	}
+	group.Go(func() {
+		for range 25 {
+			git := func(sp *tool.Spec) bool { return sp.Server == "git" }
+			if err := d.reg.Replace(git); err != nil {
+				t.Error(err)
+			}
+			if err := d.reg.Replace(git, remote("git", "a", "An issue.", ""), remote("git", "b", "An issue.", "")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	group.Wait()
 }

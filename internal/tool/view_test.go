@@ -209,7 +209,7 @@ func TestSame(t *testing.T) {
 
 // What a model is told and what the executor runs is one thing, for any
 // registry, scope and mode: checked against a reference that is written down
-// apart from the exposure function. S0-202 S0-207 S2-019 S2-042 S2-057
+// apart from the exposure function. S1-085 S0-202 S0-207 S2-019 S2-042 S2-057
 func TestWireEqualsExecutor(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	pool := []tool.Spec{

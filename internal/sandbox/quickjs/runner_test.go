@@ -90,7 +90,7 @@ func TestPrespawn(t *testing.T) {
 }
 
 // Nothing of one program is seen by the next, or by one beside it. S0-022
-// S0-023 S0-024 S0-149 S0-150 S0-151 S0-226 S0-245
+// S0-023 S0-024 S0-149 S0-150 S0-151 S0-226 S0-245 S1-092
 func TestIsolation(t *testing.T) {
 	r := newRunner(t, Options{Spares: 1})
 	seen := map[string]bool{}
