@@ -283,7 +283,16 @@ func TestModesAreTheTools(t *testing.T) {
 	}
 }
 
-// TestDocumentedExample loads the example of the user's page.
+// TestToolSettings holds the settings about tools. Lazy discovery has none of its
+// own: S1-025.
+func TestToolSettings(t *testing.T) {
+	if want := []string{"mode", "codeModeOnly", "eager", "visible"}; !cmp.Equal(toolKeys, want) {
+		t.Error(cmp.Diff(want, toolKeys))
+	}
+}
+
+// TestDocumentedExample loads the example of the user's page, which names every
+// setting. S1-089
 func TestDocumentedExample(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "settings.md"))
 	if err != nil {
