@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"capstan/internal/agent"
 	"capstan/internal/llm"
 	"capstan/internal/tool"
@@ -147,5 +149,39 @@ func TestLoopSpilled(t *testing.T) {
 	r.model.turns, r.model.repeats = []turn{events(calls("c", "long", `{}`))}, true
 	if out := r.run("Work."); out.Reason != agent.Loop || spilled != 5 {
 		t.Errorf("%s after %d turns, %d files", out.Reason, out.Turns, spilled)
+	}
+}
+
+// A tool that changes after its declaration was sent is not called by the old
+// one; the model is sent the new one and may call it then.
+func TestToolChangesAfterItWasDeclared(t *testing.T) {
+	r := newRig(t, tool.Direct)
+	say := func(description string) *fake {
+		return &fake{tool.Spec{Name: "say", Description: description, Input: []byte(`{"type":"object"}`)}, true,
+			func(context.Context, *tool.Invocation) (tool.Result, error) { return tool.Text("said"), nil }}
+	}
+	r.add(say("old"))
+	emit := r.opt.Emit
+	r.opt.Emit = func(e agent.Event) {
+		if asked, ok := e.(agent.Asked); ok && asked.Turn == 1 { // the request is made
+			if err := r.reg.Replace(func(sp *tool.Spec) bool { return sp.Name == "say" }, say("new")); err != nil {
+				t.Error(err)
+			}
+		}
+		emit(e)
+	}
+	r.model.turns = append(r.model.turns, events(calls("a", "say", `{}`)), events(calls("b", "say", `{}`)), events(llm.Text{Text: "Done."}))
+	if out := r.run("Speak."); out.Reason != agent.Finished {
+		t.Fatal(out.Reason, out.Err)
+	}
+	var got []string
+	for _, m := range r.agent.History() {
+		for _, res := range m.Results {
+			got = append(got, strings.TrimSpace(res.Code+" "+res.Parts[0].Text))
+		}
+	}
+	want := []string{"STALE_TOOL the definition of say changed after it was declared to you, so nothing was run; the new one is declared now: read it and repeat the call", "said"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

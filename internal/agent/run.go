@@ -13,6 +13,7 @@ import (
 	"capstan/internal/msg"
 	"capstan/internal/sched"
 	"capstan/internal/session"
+	"capstan/internal/tool"
 )
 
 // An Agent leads one conversation. Its methods may be called from several
@@ -134,7 +135,8 @@ type run struct {
 	loops  detector
 	nudges nudges
 
-	guessed int // tokens of requests whose provider reports none
+	guessed int        // tokens of requests whose provider reports none
+	sent    *tool.View // whose declarations the last request had
 }
 
 func newRun(a *Agent) *run {

@@ -36,9 +36,10 @@ func (r *run) request() *llm.Request {
 	id := fmt.Sprintf("%s-%d", a.key, a.prompts)
 	history := a.history[:len(a.history):len(a.history)]
 	a.mu.Unlock()
+	r.sent = a.opt.View()
 	q := &llm.Request{
 		Model: a.opt.Model, Messages: history, PromptID: id, CacheKey: a.key,
-		Tools:     a.opt.View().Declarations(), // as the exposure policy has it (S0-195 to S0-197)
+		Tools:     r.sent.Declarations(), // as the exposure policy has it (S0-195 to S0-197)
 		Hosted:    a.opt.Hosted,
 		MaxTokens: a.opt.MaxTokens, Temperature: a.opt.Temperature, Effort: a.opt.Effort,
 	}
@@ -120,7 +121,7 @@ func (r *run) act(ans *answer) {
 	}
 	calls := make([]tool.Call, len(made))
 	for i, c := range made {
-		calls[i] = tool.Call{ID: c.ID, Name: c.Name, Args: json.RawMessage(c.Args), Fault: c.Fault}
+		calls[i] = tool.Call{ID: c.ID, Name: c.Name, Args: json.RawMessage(c.Args), Fault: c.Fault, Shown: r.sent.Visible(c.Name)}
 	}
 	results := make([]msg.Result, len(made))
 	for s := range r.a.rt.Start(ctx, r.a.opt.View, calls) {

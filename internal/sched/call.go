@@ -43,7 +43,7 @@ func (j *job) request() *Request {
 // or leaves the refusal in the job. Its order of refusals is that of ruling 4.
 // No hook, rule, person or guard has seen the call when it is refused here.
 func (rt *Runtime) submit(ctx context.Context, view func() *tool.View, turn *group, by *program, c tool.Call) *job {
-	given := c.ID
+	given, shown := c.ID, c.Shown
 	refusal := rt.origin(&c, by)
 	j := &job{call: c, given: given, view: view, result: refusal, nested: by != nil}
 	if given == "" { // every nested one: its id was made here
@@ -64,6 +64,10 @@ func (rt *Runtime) submit(ctx context.Context, view func() *tool.View, turn *gro
 		return j
 	}
 	j.owed = true
+	if j.outdated(shown) {
+		j.fail(tool.Fail(tool.CodeStale, "the definition of %s changed after it was declared to you, so nothing was run; the new one is declared now: read it and repeat the call", j.call.Name))
+		return j
+	}
 	if j.result = j.validate("%s was not run: %v"); j.result != nil {
 		return j
 	}
@@ -72,6 +76,12 @@ func (rt *Runtime) submit(ctx context.Context, view func() *tool.View, turn *gro
 	rt.observe(j, Event{Kind: Started, Notes: j.notes})
 	rt.gate.join(&j.ticket)
 	return j
+}
+
+// outdated says whether the model wrote the call by another definition than the
+// one that would run. What came out of tool_call was not declared.
+func (j *job) outdated(shown *tool.Entry) bool {
+	return shown != nil && !j.bridge && !j.nested && !j.entry.Same(shown)
 }
 
 // callable says whether the call may run under its own name.

@@ -150,7 +150,7 @@ func (p *program) sign(calls []tool.Call) []tool.Call {
 // behalf it came, or whose program does not run any more.
 func (rt *Runtime) origin(c *tool.Call, by *program) *tool.Result {
 	token := c.Parent
-	c.Parent = nil
+	c.Parent, c.Shown = nil, nil
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	valid := token == nil

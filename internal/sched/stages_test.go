@@ -371,6 +371,56 @@ func TestBridge(t *testing.T) {
 	}
 }
 
+// A call of the model is refused when its tool is not as it was declared: no
+// hook, rule or person sees it. What was not declared, or is the same, runs; and
+// nobody beyond the executor sees the definition. A program's call and what came
+// through tool_call go by other rules.
+func TestShown(t *testing.T) {
+	const stale = "the definition of work changed after it was declared to you, so nothing was run; the new one is declared now: read it and repeat the call"
+	for _, tc := range []struct {
+		name   string
+		change func(*fake)
+		bridge bool
+		want   outcome
+	}{
+		{"the same", func(*fake) {}, false, outcome{tool.Success, "", `ran with {"n":1}`, everything}},
+		{"found otherwise", func(f *fake) { f.spec.Hint = "other words" }, false, outcome{tool.Success, "", `ran with {"n":1}`, everything}},
+		{"another description", func(f *fake) { f.spec.Description = "other" }, false, outcome{tool.Failed, "STALE_TOOL", stale, []string{"finalizer", "result"}}},
+		{"through the bridge", func(f *fake) { f.spec.Description = "other" }, true, outcome{tool.Success, "", `ran with {"n":1}`, everything}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, tool.Direct)
+				r.rule.Decision, r.opt.Approver = sched.Ask, approver{r}
+				r.answer = func(_ context.Context, q *sched.Question) (sched.Answer, error) {
+					if q.Call.Shown != nil {
+						t.Error("a person's surface is given the definition")
+					}
+					return sched.Answer{Allow: true}, nil
+				}
+				w := r.worker()
+				late := r.tool("late", tool.Ordinary)
+				late.spec.Deferred = true
+				r.add(w, late, r.tool("tool_search", 0), r.tool("tool_call", 0).fake)
+				shown := r.view().Visible("work")
+				next := r.worker()
+				tc.change(next.fake)
+				if err := r.reg.Replace(func(sp *tool.Spec) bool { return sp.Name == "work" }, next); err != nil {
+					t.Fatal(err)
+				}
+				c := tool.Call{Name: "work", Args: json.RawMessage(`{"n":1}`), Shown: shown}
+				if tc.bridge {
+					c.Name, c.Args = "tool_call", json.RawMessage(`{"name":"work","arguments":{"n":1}}`)
+				}
+				got := r.run(t.Context(), c)[0]
+				if diff := cmp.Diff(tc.want, outcome{got.Status, got.Code, got.Text(), r.stages("work")}); diff != "" {
+					t.Errorf("want -, got +:\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 // The events of a call and of the calls nested in it: in order, once, with the
 // true name, source and parent. S0-168 S0-176 S0-177 S0-178 S0-179 S0-181
 // S0-256 S0-257 S0-258 S0-073
