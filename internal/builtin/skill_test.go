@@ -363,6 +363,19 @@ func TestSkillDescription(t *testing.T) {
 	}
 }
 
+// A list weighs what a declaration makes of it.
+func TestSentBytes(t *testing.T) {
+	for _, s := range []string{"", "- a: b\n- c", `"\\"`, "*/ * / **//", "ä – 😀"} {
+		sent, err := json.Marshal(strings.ReplaceAll(s, "*/", `*\/`)) // as in a comment
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := sentBytes(s), len(sent)-len(`""`); got != want {
+			t.Errorf("%q: %d bytes, want %d", s, got, want)
+		}
+	}
+}
+
 // Who has too much to say is told so.
 func TestSkillsTooTalkative(t *testing.T) {
 	const limited = "skills: the list that the model sees is limited to 1.0 KiB, so "

@@ -87,7 +87,7 @@ func TestMarkdown(t *testing.T) {
 		{"hidden from readers", "a<span aria-hidden=true>b</span><span aria-hidden=false>c</span><i ARIA-HIDDEN=' True '>d</i>", "ac"},
 		{"a formula as a picture", "<img aria-hidden=true alt='E = mc^2' src=x.svg>", "![E = mc^2](https://example.com/docs/x.svg)"},
 		{"not displayed", "a<span style='color:red;DISPLAY : None !important'>b</span><span style='display:none;display:block'>c</span><span style='x-display:none'>d</span>", "acd"},
-		{"a page that scripts show", "<html hidden><body style=display:none aria-hidden=true>a", "a"},
+		{"a page that scripts show", "<html hidden><body style=display:none aria-hidden=true>a</body></html>", "a"},
 		{"hidden without end tags", "<p hidden>a<p>b<ul><li hidden>c<i>d<li>e<li hidden>f</ul>g<p hidden>h", "b\n\n- e\n\ng"},
 		{"hidden terms", "<dl><dt hidden>a<dd hidden>b<dt>c<dd>d</dl>", "c\n: d"},
 		{"hidden rows and cells", "<table><tr><td>a<td hidden>b<td>c<tr hidden><td>d<td>e<tr><td>f<td>g</table>", "| a | c |\n| --- | --- |\n| f | g |"},
