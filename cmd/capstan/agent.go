@@ -24,20 +24,21 @@ import (
 type agentFlags struct {
 	session sessionFlags
 
-	prompt                    string
+	prompt                    once
 	model, mode               string
 	outputFormat, inputFormat string
 	partial                   bool
 	resume                    string
 	goOn                      bool // --continue
 
-	turns, calls, tokens  int
-	wall                  string
-	allowed, excluded     []string
-	system, appendSystem  string
-	schema                string
-	promptSet, sysSet, ap bool // whether the flag was there
-	resumeSet             bool
+	turns, sessionTurns  number // two names of one limit
+	calls, tokens        number
+	wall                 string
+	allowed, excluded    []string
+	system, appendSystem string
+	schema               string
+
+	cmd *cobra.Command // that was called
 }
 
 func newAgent() *cobra.Command {
@@ -66,8 +67,7 @@ tokens or time, 130 interrupted.`,
 		SilenceErrors: true,
 		Args:          f.arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.promptSet, f.sysSet, f.ap = cmd.Flags().Changed("prompt"), cmd.Flags().Changed("system-prompt"), cmd.Flags().Changed("append-system-prompt")
-			f.resumeSet = cmd.Flags().Changed("resume")
+			f.cmd = cmd
 			return f.run(cmd.Context())
 		},
 	}
@@ -79,7 +79,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	f.session.register(cmd)
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.StringVarP(&f.prompt, "prompt", "p", "", "the task; what standard input holds comes before it")
+	fl.VarP(&f.prompt, "prompt", "p", "the task; what standard input holds comes before it")
 	fl.StringVar(&f.model, "model", "", "FAMILY/NAME, or PROVIDER/NAME of the settings")
 	fl.StringVar(&f.mode, "mode", "", modeHelp)
 	fl.StringVar(&f.outputFormat, "output-format", "text", "text, json or stream-json")
@@ -87,11 +87,11 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.partial, "include-partial-messages", false, "with stream-json: the pieces of answers as they arrive")
 	fl.BoolVarP(&f.goOn, "continue", "c", false, "go on with the newest session of this workspace")
 	fl.StringVarP(&f.resume, "resume", "r", "", "go on with the session whose id begins so")
-	fl.IntVar(&f.turns, "max-turns", 0, "end the run after so many answers of the model")
-	fl.IntVar(&f.turns, "max-session-turns", 0, "the same as --max-turns")
+	fl.Var(&f.turns, "max-turns", "end the run after so many answers of the model")
+	fl.Var(&f.sessionTurns, "max-session-turns", "the same as --max-turns")
 	_ = fl.MarkHidden("max-session-turns")
-	fl.IntVar(&f.calls, "max-tool-calls", 0, "end the run after so many calls, those of programs counted")
-	fl.IntVar(&f.tokens, "max-session-tokens", 0, "end the run after so many tokens, in and out")
+	fl.Var(&f.calls, "max-tool-calls", "end the run after so many calls, those of programs counted")
+	fl.Var(&f.tokens, "max-session-tokens", "end the run after so many tokens, in and out")
 	fl.StringVar(&f.wall, "max-wall-time", "", "end the run after so long, such as 90s or 10m")
 	fl.StringArrayVar(&f.allowed, "allowed-tools", nil, "rules for what runs without asking, such as 'Edit,Bash(go test:*)'; may be repeated")
 	fl.StringArrayVar(&f.excluded, "exclude-tools", nil, "tools that the model does not get; may be repeated")
@@ -105,11 +105,7 @@ func (f *agentFlags) arguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	near := ""
-	if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
-		near = fmt.Sprintf("; did you mean %s?", s[0])
-	}
-	return usage("unknown command %q for %q%s (a task is given with -p \"…\")", args[0], cmd.CommandPath(), near)
+	return usage("unknown command %q for %q%s (a task is given with -p \"…\")", args[0], cmd.CommandPath(), didYouMean(cmd.SuggestionsFor(args[0])))
 }
 
 // run leads one conversation.
@@ -136,29 +132,23 @@ func (f *agentFlags) run(outer context.Context) error {
 
 // options checks the flags.
 func (f *agentFlags) options(format headless.Format) (opt app.Options, ao app.AgentOptions, err error) {
+	if err := noValue(f.cmd); err != nil {
+		return opt, ao, err
+	}
 	if f.inputFormat != "text" && f.inputFormat != "stream-json" {
 		return opt, ao, usage("--input-format %q: want text or stream-json", f.inputFormat)
 	}
 	if f.partial && format != headless.Stream {
 		return opt, ao, usage("--include-partial-messages needs --output-format stream-json")
 	}
-	if f.resumeSet && f.resume == "" { // of a script whose variable is empty, say
-		return opt, ao, usage("--resume: the id is empty; 'capstan sessions list' shows them, --continue takes the newest")
-	}
-	for name, n := range map[string]int{"--max-turns": f.turns, "--max-tool-calls": f.calls, "--max-session-tokens": f.tokens} {
-		if n < 0 {
-			return opt, ao, usage("%s %d: want a positive number", name, n)
-		}
-	}
-	ao = app.AgentOptions{Model: f.model, Continue: f.goOn, Resume: f.resume, Headless: true, Version: version(),
-		Limits: agent.Limits{Turns: f.turns, Calls: f.calls, Tokens: f.tokens}}
-	if ao.Limits.Wall, err = wallTime(f.wall); err != nil {
+	ao = app.AgentOptions{Model: f.model, Continue: f.goOn, Resume: f.resume, Headless: true, Version: version()}
+	if ao.Limits, err = f.limits(); err != nil {
 		return opt, ao, err
 	}
-	if f.sysSet {
+	if f.there("system-prompt") {
 		ao.System = &f.system
 	}
-	if f.ap {
+	if f.there("append-system-prompt") {
 		ao.Append = &f.appendSystem
 	}
 	if opt, err = f.session.options(); err != nil {
@@ -178,19 +168,24 @@ func (f *agentFlags) options(format headless.Format) (opt app.Options, ao app.Ag
 	return opt, ao, nil
 }
 
-// wallTime reads a duration; a number alone is seconds.
-func wallTime(s string) (time.Duration, error) {
-	if s == "" {
-		return 0, nil
+func (f *agentFlags) there(flag string) bool { return f.cmd.Flags().Changed(flag) }
+
+// limits reads those of the run.
+func (f *agentFlags) limits() (l agent.Limits, err error) {
+	for _, v := range []struct {
+		flag  string
+		value *number
+	}{{"max-turns", &f.turns}, {"max-session-turns", &f.sessionTurns}, {"max-tool-calls", &f.calls}, {"max-session-tokens", &f.tokens}} {
+		if err := v.value.read("--"+v.flag, f.there(v.flag)); err != nil {
+			return l, err
+		}
 	}
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		d, err = time.ParseDuration(s + "s")
+	if f.turns.n > 0 && f.sessionTurns.n > 0 && f.turns.n != f.sessionTurns.n {
+		return l, usage("--max-turns %d and --max-session-turns %d mean the same: give one of them", f.turns.n, f.sessionTurns.n)
 	}
-	if err != nil || d <= 0 {
-		return 0, usage("--max-wall-time %q: want a duration such as 90s or 10m", s)
-	}
-	return d, nil
+	l = agent.Limits{Turns: max(f.turns.n, f.sessionTurns.n), Calls: f.calls.n, Tokens: f.tokens.n}
+	l.Wall, err = duration("--max-wall-time", f.wall)
+	return l, err
 }
 
 // converse runs prompts until there are no more.
@@ -392,8 +387,12 @@ func readSchema(arg string) (json.RawMessage, error) {
 		}
 	}
 	var schema map[string]json.RawMessage
-	if err := json.Unmarshal(text, &schema); err != nil || schema == nil {
-		return nil, usage("--json-schema: the schema is no JSON object: %w", err)
+	err := json.Unmarshal(text, &schema)
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return nil, usage("--json-schema: the schema is no JSON object: at byte %d: %w", e.Offset, err)
+	}
+	if err != nil || schema == nil {
+		return nil, usage("--json-schema: the schema is no JSON object: it begins with %s", oneLine(strings.TrimSpace(string(text[:min(len(text), 40)])), 20))
 	}
 	return text, nil
 }

@@ -20,9 +20,10 @@ import (
 
 type execFlags struct {
 	session sessionFlags
-	source  string
+	source  once
 	json    bool
 	trace   bool
+	wall    string // --timeout
 	timeout time.Duration
 }
 
@@ -44,8 +45,9 @@ because nobody could be asked and the program did not catch it, 130 interrupted.
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			if f.timeout < 0 {
-				return usage("--timeout %v: want a positive duration such as 30s", f.timeout)
+			var err error
+			if f.timeout, err = duration("--timeout", f.wall); err != nil {
+				return err
 			}
 			if f.timeout > 0 {
 				var cancel context.CancelFunc
@@ -53,7 +55,7 @@ because nobody could be asked and the program did not catch it, 130 interrupted.
 				defer cancel()
 			}
 			var source string
-			err := giveWay(ctx, func() (err error) {
+			err = giveWay(ctx, func() (err error) {
 				source, err = f.read(cmd, args)
 				return err
 			})
@@ -64,10 +66,10 @@ because nobody could be asked and the program did not catch it, 130 interrupted.
 		},
 	}
 	f.session.register(cmd)
-	cmd.Flags().StringVarP(&f.source, "eval", "e", "", "the program itself")
+	cmd.Flags().VarP(&f.source, "eval", "e", "the program itself")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object with output, calls and limits")
 	cmd.Flags().BoolVar(&f.trace, "trace", false, "print the tree of nested calls with timings to stderr")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "wall time of the run, for example 30s; none by default")
+	cmd.Flags().StringVar(&f.wall, "timeout", "", "wall time of the run, such as 30s or 10m; none by default")
 	return cmd
 }
 
@@ -77,11 +79,14 @@ const maxSource = 1 << 20
 
 func (f *execFlags) read(cmd *cobra.Command, args []string) (string, error) {
 	inline := cmd.Flags().Changed("eval")
+	if err := f.source.read("-e"); err != nil {
+		return "", err
+	}
 	switch {
 	case inline && len(args) > 0:
 		return "", usage("exec takes a file or -e SOURCE, not both")
 	case inline:
-		return f.source, nil
+		return f.source.text, nil
 	case len(args) == 0:
 		return "", usage("exec needs a program: a FILE, - for standard input, or -e SOURCE")
 	}

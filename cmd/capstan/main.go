@@ -61,11 +61,23 @@ func opening(err error) error {
 func main() { os.Exit(run()) }
 
 func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process, whatever it is doing
 	root, running := newRoot(), false
-	root.PersistentPreRun = func(*cobra.Command, []string) { running = true }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd != root { // which shows such errors as its output format has it
+			if err := noValue(cmd); err != nil {
+				return err
+			}
+		}
+		running = true
+		return nil
+	}
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
@@ -90,9 +102,11 @@ func newRoot() *cobra.Command {
 	root := newAgent()
 	root.AddCommand(newExec(), newTools(), newSessions(), newDoctor(), newTrust())
 	root.InitDefaultCompletionCmd()
+	root.SetFlagErrorFunc(flagError)
+	root.SuggestionsMinimumDistance = suggestWithin
 	for _, c := range root.Commands() {
 		if c.HasSubCommands() { // without one of them there is nothing to do
-			c.Args, c.RunE = cobra.ArbitraryArgs, wantSubcommand
+			c.Args, c.RunE, c.SuggestionsMinimumDistance = cobra.ArbitraryArgs, wantSubcommand, suggestWithin
 		}
 	}
 	return root
@@ -103,7 +117,7 @@ func wantSubcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
-	return usage("unknown command %q for %q", args[0], cmd.CommandPath())
+	return usage("unknown command %q for %q%s", args[0], cmd.CommandPath(), didYouMean(cmd.SuggestionsFor(args[0])))
 }
 
 // version is the module's version and the commit it was built from, as far as

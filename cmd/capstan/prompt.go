@@ -25,23 +25,27 @@ const (
 // after it. With --input-format stream-json standard input holds the prompts
 // themselves, and -p is the first of them, if it is there.
 func (f *agentFlags) firstPrompt() ([]msg.Part, error) {
-	if f.promptSet && strings.TrimSpace(f.prompt) == "" {
+	besides := f.there("prompt")
+	if err := f.prompt.read("-p"); err != nil {
+		return nil, err
+	}
+	if besides && strings.TrimSpace(f.prompt.text) == "" {
 		return nil, usage("-p: the task is empty")
 	}
 	if f.inputFormat == "stream-json" {
-		if !f.promptSet {
+		if !besides {
 			return nil, nil
 		}
-		return []msg.Part{msg.TextPart(f.prompt)}, nil
+		return []msg.Part{msg.TextPart(f.prompt.text)}, nil
 	}
 	piped := ""
 	if info, err := os.Stdin.Stat(); err == nil && info.Mode()&os.ModeCharDevice == 0 {
-		if piped, err = readPiped(os.Stdin, f.promptSet); err != nil {
+		if piped, err = readPiped(os.Stdin, besides); err != nil {
 			return nil, err
 		}
 	}
 	var parts []msg.Part
-	for _, text := range []string{piped, f.prompt} {
+	for _, text := range []string{piped, f.prompt.text} {
 		if strings.TrimSpace(text) != "" {
 			parts = append(parts, msg.TextPart(text))
 		}

@@ -27,6 +27,7 @@ await tools.run_shell_command({ command: "sleep 300 & setsid sleep 300 & (setsid
 	}{
 		{syscall.SIGINT, 130},
 		{syscall.SIGTERM, 130},
+		{syscall.SIGHUP, 130}, // the terminal was closed
 		{syscall.SIGKILL, -1},
 	} {
 		t.Run(tc.signal.String(), func(t *testing.T) {
