@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net/http"
@@ -220,20 +221,43 @@ func TestAgentSignals(t *testing.T) {
 	}
 }
 
-// Standard input that somebody left open is not waited for when there is a task.
-func TestOpenInput(t *testing.T) {
-	url := answer(t, says("done"))
-	in, hold, err := os.Pipe()
+// What a slow writer pipes in is waited for, and a person is told of it.
+func TestSlowInput(t *testing.T) {
+	asked := make(chan string, 1)
+	url := answer(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked <- string(body)
+		says("done")(w, r)
+	})
+	in, pipe, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	defer hold.Close()
 	dir := t.TempDir()
 	cmd := exec.Command(binary, "-p", "hi", "--model", "openai/m")
 	cmd.Dir, cmd.Env, cmd.Stdin = dir, environment(dir, "OPENAI_BASE_URL="+url), in
-	out, errs, code := runCapstan(t, cmd)
-	if code != 0 || out != "done\n" || !strings.Contains(errs, "nothing came on standard input") {
-		t.Errorf("exit code %d, stdout %q, stderr %s", code, out, errs)
+	diagnostics, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(60*time.Second, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	line, err := bufio.NewReader(diagnostics).ReadString('\n')
+	if err != nil || !strings.Contains(line, "waiting for the end of standard input; ") || !strings.Contains(line, "</dev/null") {
+		t.Errorf("stderr %q, %v", line, err)
+	}
+	if _, err := io.WriteString(pipe, "late words"); err != nil {
+		t.Error(err)
+	}
+	pipe.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if body := <-asked; !strings.Contains(body, "late words") {
+		t.Errorf("the request has not what was piped: %s", body)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,10 +14,10 @@ import (
 const (
 	// maxPrompt bounds what is read of standard input as a prompt, in bytes.
 	maxPrompt = 8 << 20
-	// stdinGrace is how long standard input is waited for when there is a
-	// prompt already. A program that starts capstan may leave a pipe open that
-	// nobody will ever write to.
-	stdinGrace = 3 * time.Second
+	// stdinQuiet is how long standard input is waited for without a word. Its
+	// writer may be slow; or whoever started capstan left a pipe open that nobody
+	// will ever write to.
+	stdinQuiet = 3 * time.Second
 )
 
 // firstPrompt returns the task: what standard input holds, and the text of -p
@@ -56,36 +55,30 @@ func (f *agentFlags) firstPrompt() ([]msg.Part, error) {
 	return parts, nil
 }
 
-// readPiped reads standard input to its end. When there is a prompt besides, it
-// does not wait for ever for the first byte, and says so.
+// readPiped reads standard input to its end, and says so when that takes long.
 func readPiped(in io.Reader, besides bool) (string, error) {
 	type piece struct {
 		data []byte
 		err  error
 	}
-	first, all := make(chan struct{}), make(chan piece, 1)
+	all := make(chan piece, 1)
 	go func() {
-		head := make([]byte, 1)
-		n, err := in.Read(head)
-		close(first)
-		if err != nil {
-			all <- piece{head[:n], err}
-			return
-		}
-		rest, err := io.ReadAll(io.LimitReader(in, maxPrompt))
-		all <- piece{append(head[:n], rest...), err}
+		data, err := io.ReadAll(io.LimitReader(in, maxPrompt+1))
+		all <- piece{data, err}
 	}()
-	if besides {
-		select {
-		case <-first:
-		case <-time.After(stdinGrace):
-			fmt.Fprintf(stderr, "capstan: warning: nothing came on standard input within %v, so the task is that of -p alone (</dev/null says so at once)\n", stdinGrace)
-			return "", nil
+	var got piece
+	select {
+	case got = <-all:
+	case <-time.After(stdinQuiet):
+		instead := ""
+		if besides {
+			instead = "; to run with the task of -p alone, start capstan with </dev/null"
 		}
+		fmt.Fprintf(stderr, "capstan: waiting for the end of standard input%s\n", instead)
+		got = <-all
 	}
-	got := <-all
 	switch {
-	case got.err != nil && !errors.Is(got.err, io.EOF):
+	case got.err != nil:
 		return "", usage("reading the task from standard input: %w", got.err)
 	case len(got.data) > maxPrompt:
 		return "", usage("the task on standard input is longer than %d MiB: put it into a file and name the file in the task", maxPrompt>>20)
