@@ -46,6 +46,9 @@ type Options struct {
 	// Structured is the schema of the answer when the run must end with a call
 	// of structured_output; nil when its text is the answer.
 	Structured json.RawMessage
+	// ReadStructured returns the structured answer that a text is, if it is one:
+	// then it is the answer without a call. Nil: no text is.
+	ReadStructured func(text string) (json.RawMessage, bool)
 
 	MaxTokens   int      // of one answer; 0: the API's default
 	Temperature *float64 // nil: the API's default
@@ -87,6 +90,9 @@ type Outcome struct {
 	// Text is that of the last answer, without reasoning. After an
 	// interruption it is what had arrived.
 	Text string
+	// Finish is why the last answer ended: llm.FinishLength when it was cut by the
+	// limit of output tokens; empty when it is not whole.
+	Finish llm.Finish
 	// Structured is the answer when Options.Structured was set and it was given.
 	Structured json.RawMessage
 	Turns      int

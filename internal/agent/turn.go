@@ -65,7 +65,7 @@ func (r *run) ask() *answer {
 	r.out.Usage.Add(turn.Usage)
 	ans.message, ans.finish = turn.Message(), turn.Finish
 	r.count(q, &ans.message, turn.Usage)
-	r.out.Text = ans.message.Text()
+	r.out.Text, r.out.Finish = ans.message.Text(), ans.finish
 	if len(ans.message.Parts) > 0 {
 		r.fail(r.a.message(ans.message))
 	}
@@ -170,6 +170,15 @@ func (r *run) afterCalls(ans *answer, calls sample) (Reason, error) {
 	return "", nil
 }
 
+// written reports whether a text is the structured answer, and takes it. One that
+// was cut off may fit the schema by accident.
+func (r *run) written(ans *answer) (ok bool) {
+	if r.a.opt.ReadStructured != nil && ans.finish != llm.FinishLength {
+		r.out.Structured, ok = r.a.opt.ReadStructured(r.out.Text)
+	}
+	return ok
+}
+
 // final looks whether an answer without calls is one.
 func (r *run) final(ans *answer) (Reason, error) {
 	switch {
@@ -189,9 +198,11 @@ func (r *run) final(ans *answer) (Reason, error) {
 		}
 		r.nudges.leaked++
 		r.nudge(leakedText)
+	case r.a.opt.Structured != nil && r.written(ans):
+		return Finished, nil
 	case r.a.opt.Structured != nil:
 		if r.nudges.structured == structuredMost {
-			return NoAnswer, fmt.Errorf("the model did not give its answer through %s, also after it was told; its text is all there is", structuredOutput)
+			return NoAnswer, fmt.Errorf("the model did not give its answer through %s, also after it was told, and its text is no JSON that fits the schema: %s", structuredOutput, clip(r.out.Text, 500))
 		}
 		r.nudges.structured++
 		r.nudge(structuredText)

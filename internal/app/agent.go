@@ -84,11 +84,15 @@ func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, err
 	}
 	memory, warnings := agent.LoadMemory(agent.MemoryOptions{Home: s.home, Root: s.project, Dir: s.opt.Dir, Hidden: s.rules.Hidden})
 	c.Notes = append(append(c.Notes, warnings...), s.Warnings[told:]...)
-	c.Agent = agent.New(agent.Options{
+	ao := agent.Options{
 		Provider: c.Model.Provider, Family: c.Model.Family, Model: c.Model.Name,
 		System: s.prompt(o, memory), View: s.View, Sched: s.calls, Log: c.log, History: state.Messages,
 		Hosted: c.Model.Hosted, Limits: o.Limits, Structured: s.opt.Structured, Emit: o.Emit,
-	})
+	}
+	if s.structured != nil {
+		ao.ReadStructured = s.structured.Read
+	}
+	c.Agent = agent.New(ao)
 	return c, nil
 }
 

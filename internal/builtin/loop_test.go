@@ -211,6 +211,33 @@ func TestExitPlanMode(t *testing.T) {
 	}
 }
 
+// A text is the answer when it is JSON that fits, whole and nothing beside it.
+func TestStructuredRead(t *testing.T) {
+	const object, list = `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`, `{"type":"array","items":{"type":"integer"}}`
+	for _, tc := range []struct{ schema, text, want string }{
+		{object, `{"n": 12345678901234567890}`, `{"n":12345678901234567890}`},
+		{object, "\n```json\n{\"n\": 1}\n```\n", `{"n":1}`},
+		{object, "````\n{\"n\": 1}\n````", `{"n":1}`},
+		{object, "```\n{\"n\": 1}", ""},
+		{object, "It is:\n```json\n{\"n\": 1}\n```", ""},
+		{object, `{"n": "many"}`, ""},
+		{object, `{"n": 1, "n": 2}`, ""},
+		{object, `{"n": 1} and more`, ""},
+		{object, "", ""}, {object, "```", ""}, {object, "``````", ""},
+		{list, `[1, 2]`, `[1,2]`},
+		{list, "```\n[1]\n```", `[1]`},
+		{list, `{"value": "no"}`, ""},
+	} {
+		s, err := NewStructured(json.RawMessage(tc.schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := s.Read(tc.text); string(got) != tc.want || ok != (tc.want != "") {
+			t.Errorf("%q: %s, %t, want %s", tc.text, got, ok, tc.want)
+		}
+	}
+}
+
 // The answer has the user's form; what is no object is wrapped and comes out as
 // it is. S0-056
 func TestStructuredOutput(t *testing.T) {

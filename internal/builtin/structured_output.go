@@ -23,8 +23,9 @@ const wrapped = "value"
 // run, in the form that the user gave as a JSON Schema. It is a control, since
 // it ends the run. The Data of its result is the answer.
 type Structured struct {
-	spec tool.Spec
-	wrap bool
+	spec  tool.Spec
+	check *schema.Schema // of the arguments
+	wrap  bool
 }
 
 // NewStructured returns the tool for a schema of the answer. Arguments are
@@ -49,7 +50,7 @@ func NewStructured(answer json.RawMessage) (*Structured, error) {
 	} else {
 		s.wrap = true
 	}
-	if _, err := schema.Compile(raw); err != nil {
+	if s.check, err = schema.Compile(raw); err != nil {
 		return nil, fmt.Errorf("using the schema of the answer: %w", err)
 	}
 	s.spec = tool.Spec{
@@ -113,15 +114,55 @@ func references(whole *schema.Schema) error {
 // Spec returns the definition, with the user's schema.
 func (s *Structured) Spec() *tool.Spec { return &s.spec }
 
+// Read returns the answer that a text is: JSON that fits the schema, alone or in one
+// fence of Markdown. Models that are better at writing than at calling tools
+// give it so.
+func (s *Structured) Read(text string) (json.RawMessage, bool) {
+	answer, err := schema.Parse([]byte(unfenced(text)))
+	if err != nil {
+		return nil, false
+	}
+	args := json.RawMessage(answer)
+	if s.wrap {
+		args = encodeData(map[string]json.RawMessage{wrapped: answer})
+	}
+	if args, _, err = s.check.Validate(args); err != nil {
+		return nil, false
+	}
+	return s.answer(args)
+}
+
+// unfenced returns what is in the fence that a whole text stands in.
+func unfenced(text string) string {
+	text = strings.TrimSpace(text)
+	inner := strings.TrimLeft(text, "`")
+	fence := text[:len(text)-len(inner)]
+	if len(fence) < 3 {
+		return text
+	}
+	_, inner, ok := strings.Cut(inner, "\n") // the first line may name a language
+	inner, closed := strings.CutSuffix(inner, fence)
+	if !ok || !closed {
+		return text
+	}
+	return inner
+}
+
+// answer takes the answer out of the arguments.
+func (s *Structured) answer(args json.RawMessage) (json.RawMessage, bool) {
+	if !s.wrap {
+		return args, true
+	}
+	var in map[string]json.RawMessage
+	err := json.Unmarshal(args, &in)
+	return in[wrapped], err == nil && in[wrapped] != nil
+}
+
 // Run records the answer. Whether it fits its schema was checked before.
 func (s *Structured) Run(_ context.Context, inv *tool.Invocation) (tool.Result, error) {
-	answer := inv.Call.Args
-	if s.wrap {
-		var in map[string]json.RawMessage
-		if err := json.Unmarshal(answer, &in); err != nil || in[wrapped] == nil {
-			return tool.Fail(tool.CodeInvalidArgs, "the answer belongs into the property %s", wrapped), nil
-		}
-		answer = in[wrapped]
+	answer, ok := s.answer(inv.Call.Args)
+	if !ok {
+		return tool.Fail(tool.CodeInvalidArgs, "the answer belongs into the property %s", wrapped), nil
 	}
 	r := tool.Text("The answer is recorded.")
 	r.Data = bytes.Clone(answer)

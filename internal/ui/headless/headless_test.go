@@ -116,8 +116,9 @@ func TestResult(t *testing.T) {
 		if isError {
 			e = "true"
 		}
-		return head + subtype + `","uuid":"U","session_id":"","is_error":` + e + `,"reason":"` + reason + `","duration_ms":0,"duration_api_ms":0,"num_turns":` + turns + `,"num_tool_calls":0,` + rest + tail
+		return head + subtype + `","uuid":"U","session_id":"","is_error":` + e + `,"reason":"` + reason + `","stop_reason":null,"duration_ms":0,"duration_api_ms":0,"num_turns":` + turns + `,"num_tool_calls":0,` + rest + tail
 	}
+	cut := &agent.Outcome{Reason: agent.Finished, Text: "half a sen", Finish: llm.FinishLength}
 	for _, tc := range []struct {
 		format Format
 		o      *agent.Outcome
@@ -128,8 +129,9 @@ func TestResult(t *testing.T) {
 		{Text, structured, `{"n":12345678901234567890,"a":[]}` + "\n"},
 		{Text, &agent.Outcome{Reason: agent.MaxTurns, Text: "I will now"}, ""},
 		{JSON, finished, line("success", false, "finished", "0", `"result":"an answer",`)},
+		{JSON, cut, strings.Replace(line("success", false, "finished", "0", `"result":"half a sen",`), `"stop_reason":null`, `"stop_reason":"max_tokens"`, 1)},
 		{JSON, structured, line("success", false, "finished", "0", `"result":"{\"n\":12345678901234567890,\"a\":[]}","structured_output":{"n":12345678901234567890,"a":[]},`)},
-		{JSON, failed, line("error_during_execution", true, "failed", "1", `"errors":["no\nmore"],"error":{"message":"no\nmore"},`)},
+		{JSON, failed, line("error_during_execution", true, "failed", "1", `"last_text":"half","errors":["no\nmore"],"error":{"message":"no\nmore"},`)},
 		{JSON, &agent.Outcome{Reason: agent.MaxTurns}, line("error_max_turns", true, "max_turns", "0", "")},
 		{JSON, &agent.Outcome{Reason: agent.NoAnswer}, line("error_max_structured_output_retries", true, "no_answer", "0", "")},
 		{JSON, &agent.Outcome{Reason: agent.Interrupted}, line("error_during_execution", true, "interrupted", "0", "")},
@@ -143,6 +145,22 @@ func TestResult(t *testing.T) {
 		w.Result(tc.o)
 		if diff := cmp.Diff(tc.want, random.ReplaceAllString(out.String(), `"uuid":"U"`)); diff != "" {
 			t.Errorf("%s, %s: (-want +got)\n%s", tc.format, tc.o.Reason, diff)
+		}
+	}
+}
+
+// An answer that is cut short is not told as one that is whole.
+func TestPartialCut(t *testing.T) {
+	for finish, whole := range map[llm.Finish]bool{"": false, llm.FinishStop: true, llm.FinishLength: true} {
+		var out bytes.Buffer
+		w := New(Options{Out: &out, Format: Stream, Partial: true})
+		w.Event(agent.Asked{PromptID: "p"})
+		w.Event(agent.Streamed{PromptID: "p", Event: llm.Text{Text: "x"}})
+		w.Event(agent.Answered{PromptID: "p", Finish: finish, Message: msg.Message{Parts: []msg.Part{msg.TextPart("x")}}})
+		for _, end := range []string{"message_delta", "message_stop"} {
+			if got := strings.Contains(out.String(), `"type":"`+end+`"`); got != whole {
+				t.Errorf("finish %q: %s is there: %t, want %t\n%s", finish, end, got, whole, out.String())
+			}
 		}
 	}
 }

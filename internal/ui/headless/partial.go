@@ -83,7 +83,10 @@ func (p *partial) end(w *Writer, f llm.Finish, u msg.Usage) {
 		return
 	}
 	p.close(w)
+	p.started = false
+	if f == "" { // it was cut short: a client must not take it for whole
+		return
+	}
 	p.send(w, object{"type": "message_delta", "delta": object{"stop_reason": stopReason(f), "stop_sequence": nil}, "usage": usageOf(u)})
 	p.send(w, object{"type": "message_stop"})
-	p.started = false
 }

@@ -82,13 +82,15 @@ type resultLine struct {
 	UUID       string          `json:"uuid"`
 	SessionID  string          `json:"session_id"`
 	IsError    bool            `json:"is_error"`
-	Reason     string          `json:"reason"` // ours: which limit it was, say
+	Reason     string          `json:"reason"`      // ours: which limit it was, say
+	StopReason *string         `json:"stop_reason"` // of the last answer; null when it is not whole
 	Duration   int64           `json:"duration_ms"`
 	InAPI      int64           `json:"duration_api_ms"`
 	Turns      int             `json:"num_turns"`
 	Calls      int             `json:"num_tool_calls"`
 	Result     *string         `json:"result,omitempty"`
 	Structured json.RawMessage `json:"structured_output,omitempty"`
+	LastText   string          `json:"last_text,omitempty"` // of the last answer, when it is no result
 	Errors     []string        `json:"errors,omitempty"`
 	Error      *errorText      `json:"error,omitempty"`
 	Usage      usage           `json:"usage"`
@@ -192,7 +194,7 @@ func (w *Writer) called(e sched.Event) {
 }
 
 func (w *Writer) result(o *agent.Outcome) resultLine {
-	l := resultLine{Type: "result", Subtype: "success", UUID: uuid(), SessionID: w.opt.Session.ID, Reason: string(o.Reason),
+	l := resultLine{Type: "result", Subtype: "success", UUID: uuid(), SessionID: w.opt.Session.ID, Reason: string(o.Reason), StopReason: stopReason(o.Finish),
 		Duration: o.Elapsed.Milliseconds(), InAPI: o.Waiting.Milliseconds(), Turns: o.Turns, Calls: o.Calls, Usage: usageOf(o.Usage), Denials: []denial{}}
 	for _, d := range o.Denials {
 		l.Denials = append(l.Denials, denial{d.Name, d.CallID, input(string(d.Args)), d.Reason})
@@ -206,6 +208,7 @@ func (w *Writer) result(o *agent.Outcome) resultLine {
 		l.Result = &text
 		return l
 	}
+	l.LastText = o.Text
 	l.IsError, l.Subtype = true, "error_during_execution"
 	switch o.Reason {
 	case agent.MaxTurns:
