@@ -107,7 +107,11 @@ func (p *printer) session(f *folder) {
 	if st.Model != "" {
 		p.f("- model: %s\n", code(st.Model))
 	}
-	p.f("- from %s to %s, %s\n", st.Created.Format(time.RFC3339), st.Updated.Format(time.RFC3339), count(st.Turns, "turn", "turns"))
+	if st.Created.IsZero() {
+		p.f("- there is nothing in its log\n")
+	} else {
+		p.f("- from %s to %s, %s\n", st.Created.Format(time.RFC3339), st.Updated.Format(time.RFC3339), count(st.Turns, "turn", "turns"))
+	}
 	p.f("- tokens: %d in (%d cached), %d out\n", st.Usage.Input, st.Usage.Cached, st.Usage.Output)
 	for _, n := range st.Notes {
 		p.f("- note: %s\n", n)
@@ -145,8 +149,9 @@ func (p *printer) part(part msg.Part) {
 	switch {
 	case part.Kind == msg.Reasoning && part.Text != "":
 		p.f("\n> %s\n", strings.ReplaceAll(strings.TrimSpace(part.Text), "\n", "\n> "))
-	case part.Kind == msg.Text:
-		p.f("\n%s\n", strings.TrimRight(part.Text, "\n"))
+	case part.Kind == msg.Text: // what somebody wrote must not pass for a turn of the session
+		p.f("\n")
+		p.fence("", part.Text)
 	case part.Kind == msg.Link:
 		p.f("\n[link %s]\n", code(part.URI))
 	case part.Kind != msg.Reasoning:

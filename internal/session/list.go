@@ -50,16 +50,14 @@ func (s *Store) List(all bool) ([]Info, error) {
 	return infos, nil
 }
 
-// Newest returns the workspace's session that was used last, for --continue.
-// It looks into the few files that were written last only: their order is
-// right, unless a copy or a backup has touched them.
+// Newest returns the workspace's session that was used last, for --continue: one
+// with a beginning and a message, for with another there is nothing to go on.
+// It looks into the few files of that kind that were written last only: their
+// order is right, unless a copy or a backup has touched them.
 func (s *Store) Newest() (Info, error) {
 	paths, err := logs(s.dir)
 	if err != nil {
 		return Info{}, err
-	}
-	if len(paths) == 0 {
-		return Info{}, fmt.Errorf("%w: none was held in %s yet", ErrNotFound, s.workspace)
 	}
 	written := map[string]time.Time{}
 	for _, p := range paths {
@@ -68,9 +66,18 @@ func (s *Store) Newest() (Info, error) {
 		}
 	}
 	slices.SortStableFunc(paths, func(a, b string) int { return written[b].Compare(written[a]) })
-	infos := make([]Info, 0, 8)
-	for _, p := range paths[:min(len(paths), 8)] {
-		infos = append(infos, peek(p))
+	const most = 8
+	infos := make([]Info, 0, most)
+	for _, p := range paths {
+		if len(infos) == most {
+			break
+		}
+		if i := peek(p); !i.Created.IsZero() && i.Turns > 0 {
+			infos = append(infos, i)
+		}
+	}
+	if len(infos) == 0 {
+		return Info{}, fmt.Errorf("%w: none was held in %s yet", ErrNotFound, s.workspace)
 	}
 	return slices.MinFunc(infos, newerFirst), nil
 }

@@ -76,6 +76,14 @@ func (s *Store) Create(h Header) *Log {
 // ID returns the session's id.
 func (l *Log) ID() string { return l.head.ID }
 
+// Recorded reports whether there is anything in the log, and so a session that
+// can be resumed.
+func (l *Log) Recorded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.size > 0
+}
+
 // Path returns the log's path. There may be no file there yet.
 func (l *Log) Path() string { return l.path }
 

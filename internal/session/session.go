@@ -150,7 +150,8 @@ func (s *Store) dirs() ([]string, error) {
 	return dirs, nil
 }
 
-// logs are the logs in one directory; one that does not exist has none.
+// logs are the logs in one directory; one that does not exist has none. A file
+// whose name is no id cannot be asked for, so it is none of ours: a copy, say.
 func logs(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -159,7 +160,7 @@ func logs(dir string) ([]string, error) {
 	var paths []string
 	for _, e := range entries {
 		// A pipe or a link under that name would be somebody's trap.
-		if strings.HasSuffix(e.Name(), suffix) && e.Type().IsRegular() {
+		if name, ok := strings.CutSuffix(e.Name(), suffix); ok && checkPrefix(name) == nil && e.Type().IsRegular() {
 			paths = append(paths, filepath.Join(dir, e.Name()))
 		}
 	}
