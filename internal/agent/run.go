@@ -150,7 +150,7 @@ type broken struct{ err error }
 
 func (b *broken) Error() string {
 	return fmt.Sprintf("recording the session failed, so nothing more was run: after a restart nobody would know of it: %v\n"+
-		"free space on the disk, or make the directory writable, and resume the session", b.err)
+		"free space on the disk, make the directory writable or name another with XDG_DATA_HOME, and run it again", b.err)
 }
 
 func (b *broken) Unwrap() error { return b.err }

@@ -118,9 +118,9 @@ func (k Kind) advise() string {
 	case ErrOverloaded:
 		return "try again later, or use another model"
 	case ErrContext:
-		return "compact the conversation or start a new one; for a local server, raise its context size"
+		return "start a new session, or give the model less to read; for a local server, raise its context size"
 	case ErrTooLarge:
-		return "send smaller images or files, or compact the conversation"
+		return "send smaller images or files, or start a new session"
 	case ErrNotFound:
 		return "check the model's name and the base URL (it usually ends in /v1)"
 	case ErrNetwork:
