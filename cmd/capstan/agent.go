@@ -345,7 +345,7 @@ func conclude(s *app.Session, c *app.Conversation, outcomes []*agent.Outcome) in
 	if unasked > shown {
 		fmt.Fprintf(stderr, "capstan: %d more calls were denied because nobody could be asked\n", unasked-shown)
 	}
-	if code != exitOK {
+	if code != exitOK && c.Recorded() {
 		fmt.Fprintf(stderr, "capstan: to go on: capstan --resume %s -p \"…\"\n", c.ID)
 	}
 	if code == exitOK && unasked > 0 {

@@ -37,6 +37,9 @@ func TestNoRecordAsJSON(t *testing.T) {
 		cmd := exec.Command(binary, "-p", "hi", "--model", "openai/m", "--output-format", format)
 		cmd.Dir, cmd.Env = dir, environment(dir, "OPENAI_BASE_URL="+url, "XDG_DATA_HOME=/proc/none")
 		out, errs, code := runCapstan(t, cmd)
+		if strings.Contains(errs, "--resume") || !strings.Contains(errs, "XDG_DATA_HOME") {
+			t.Errorf("%s: a way is told that leads nowhere, or none: %s", format, errs)
+		}
 		if n := strings.Count(out, `"type":"result"`); code != 1 || n != 1 || !strings.Contains(out, "recording the session failed") || !strings.Contains(errs, "recording the end of the session") {
 			t.Errorf("%s: exit code %d, %d results, stdout %s, stderr %s", format, code, n, out, errs)
 		}

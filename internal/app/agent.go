@@ -44,6 +44,10 @@ type Conversation struct {
 	log *session.Log
 }
 
+// Recorded reports whether there is a record that the session can be resumed
+// from.
+func (c *Conversation) Recorded() bool { return c.log.Recorded() }
+
 // Close ends the record. The error says that its end could not be written.
 func (c *Conversation) Close() error {
 	c.Model.Close()
@@ -100,8 +104,14 @@ func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, err
 // was asked for.
 func (s *Session) resume(ctx context.Context, sessions *session.Store, prefix, model string, c *Conversation) (*session.State, error) {
 	log, state, err := sessions.Resume(prefix)
+	if errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrAmbiguous) {
+		return nil, fmt.Errorf("--resume: %w; 'capstan sessions list --all' lists them", err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("resuming the session %s: %w", prefix, err)
+		return nil, err
+	}
+	if err = s.goOnIn(state.Header.Mode); err != nil {
+		return nil, errors.Join(err, log.Close())
 	}
 	if model == "" {
 		model, err = s.recorded(state.Header.Model)
@@ -114,6 +124,28 @@ func (s *Session) resume(ctx context.Context, sessions *session.Store, prefix, m
 	}
 	c.log, c.Notes = log, state.Notes
 	return state, nil
+}
+
+// goOnIn changes to the mode that a session began in, unless --mode says
+// otherwise: a model that has written programs so far should not find its way to
+// the tools changed by a setting.
+func (s *Session) goOnIn(began string) error {
+	mode, err := tool.ParseMode(began)
+	if err != nil || s.opt.Mode != "" || mode == s.mode {
+		return nil // a header of another version names no mode that we know
+	}
+	if s.set.Mode != "" {
+		s.warn("the session goes on in %s mode, in which it began, and not in %s mode as the settings say; --mode changes it", mode, s.mode)
+	}
+	s.mode = mode
+	var exec []tool.Tool
+	if mode != tool.Direct {
+		exec = append(exec, s.newExec())
+	}
+	if err := s.Registry.Replace(func(sp *tool.Spec) bool { return sp.Name == tool.ExecName }, exec...); err != nil {
+		return err
+	}
+	return s.checkExcluded()
 }
 
 // recorded returns the model that a session began with, if its provider is still

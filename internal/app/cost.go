@@ -18,11 +18,13 @@ func (s *Session) Search(ctx context.Context, v *tool.View, query string, most i
 // mode is. It is to look at: no call is resolved by it.
 func (s *Session) InMode(m tool.Mode) (*tool.View, error) {
 	var tools []tool.Tool
+	exec := false
 	for _, e := range s.Registry.Tools() {
 		tools = append(tools, e.Tool())
+		exec = exec || e.Spec().Name == tool.ExecName
 	}
-	if s.exec == nil { // only registered where the model has it
-		tools = append(tools, codemode.NewExec(codemode.Options{Servers: s.servers}))
+	if !exec { // only registered where the model has it
+		tools = append(tools, s.newExec())
 	}
 	var r tool.Registry
 	if err := r.Add(tools...); err != nil {

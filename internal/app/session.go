@@ -69,7 +69,6 @@ type Session struct {
 	calls  sched.Options // of the runtime
 	rt     *sched.Runtime
 	runner *quickjs.Runner
-	exec   *codemode.Exec
 	search *codemode.Search
 
 	servers    []string // names of the configured MCP servers, sorted
@@ -226,8 +225,7 @@ func (s *Session) register(roots []string) error {
 		tools = append(tools, t)
 	}
 	if s.mode != tool.Direct { // S0-039 to S0-041
-		s.exec = codemode.NewExec(codemode.Options{Runner: s.runner, Servers: s.servers, Jobs: func(callID string) []string { return builtin.RunningJobs(s.jobs, callID) }})
-		tools = append(tools, s.exec)
+		tools = append(tools, s.newExec())
 	}
 	tools = append(tools, s.searching()...)
 	if err = s.Registry.Add(tools...); err != nil {
@@ -237,6 +235,10 @@ func (s *Session) register(roots []string) error {
 		s.warn("%s", w)
 	}
 	return s.checkExcluded()
+}
+
+func (s *Session) newExec() *codemode.Exec {
+	return codemode.NewExec(codemode.Options{Runner: s.runner, Servers: s.servers, Jobs: func(callID string) []string { return builtin.RunningJobs(s.jobs, callID) }})
 }
 
 // loop makes the tools of an agent's loop.
