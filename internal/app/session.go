@@ -173,6 +173,9 @@ func (s *Session) roots(project string) ([]string, error) {
 
 func (s *Session) policy(set config.Settings, home string, roots []string) (*policy.Policy, error) {
 	o := policy.Options{Dir: s.opt.Dir, Roots: roots, Home: home, Readable: append([]string{s.spill.dir}, s.skills.Folders()...), HidesDenied: true}
+	if !s.opt.Program { // for one program there is no such flag
+		o.AllowFlag = "--allowed-tools"
+	}
 	if s.opt.ApprovalMode != "" {
 		mode, err := policy.ParseMode(s.opt.ApprovalMode)
 		if err != nil {

@@ -78,6 +78,9 @@ type Options struct {
 	// Settings is the file that suggestions name; empty means
 	// ~/.capstan/settings.json.
 	Settings string
+	// AllowFlag is the flag that adds rules for one run, which suggestions name
+	// too; empty when the command has none.
+	AllowFlag string
 	// HidesDenied says that the searching tool leaves out the files for which
 	// Hidden is true. Without it, a search of a directory in which a rule
 	// forbids reading some files is refused as a whole.
@@ -92,6 +95,7 @@ type Policy struct {
 	readable         []string
 	allow, ask, deny []*rule
 	settings         string
+	allowFlag        string
 	hidesDenied      bool
 	otherShell       bool // commands are run by a shell whose lines are not analysed
 }
@@ -100,7 +104,7 @@ type Policy struct {
 // permissions.ask that cannot be read is an error, for ignoring it would run
 // what it forbids; one of permissions.allow is dropped with a warning.
 func New(o Options) (*Policy, []string, error) {
-	p := &Policy{settings: o.Settings, hidesDenied: o.HidesDenied, otherShell: runtime.GOOS == "windows"}
+	p := &Policy{settings: o.Settings, allowFlag: o.AllowFlag, hidesDenied: o.HidesDenied, otherShell: runtime.GOOS == "windows"}
 	if o.Mode == "" {
 		o.Mode = Default
 	}

@@ -820,21 +820,21 @@ func TestSuggestion(t *testing.T) {
 		opens             []string
 	}{
 		{Default, "", "write_file a.txt",
-			`To allow it, use --approval-mode auto-edit (writes in the workspace), or --approval-mode yolo (all but what rules forbid), or "Edit(/$WS/a.txt)" in permissions.allow of SETTINGS`,
+			`To allow it, use --approval-mode auto-edit (writes in the workspace), or "Edit(/$WS/a.txt)" in permissions.allow of SETTINGS, or --approval-mode yolo (all but what rules forbid)`,
 			[]string{"Edit(/$WS/a.txt)"}},
 		{AutoEdit, "", "write_file .git/config",
-			`To allow it, use --approval-mode yolo (all but what rules forbid), or "Edit(/$WS/.git/config)" in permissions.allow of SETTINGS`,
+			`To allow it, use "Edit(/$WS/.git/config)" in permissions.allow of SETTINGS, or --approval-mode yolo (all but what rules forbid)`,
 			[]string{"Edit(/$WS/.git/config)"}},
 		{Default, "", "read_file $OUT/[x]*.txt",
-			`To allow it, use --approval-mode yolo (all but what rules forbid), or "Read(/$OUT/\\[x\\]\\*.txt)" in permissions.allow of SETTINGS`,
+			`To allow it, use "Read(/$OUT/\\[x\\]\\*.txt)" in permissions.allow of SETTINGS, or --approval-mode yolo (all but what rules forbid)`,
 			[]string{`Read(/$OUT/\[x\]\*.txt)`}},
 		{Default, "", "sh make 'a b' *.o && ls > x",
-			`To allow it, use --approval-mode yolo (all but what rules forbid), or "Bash(make 'a b' '*.o')", "Edit(/$WS/x)" in permissions.allow of SETTINGS`,
+			`To allow it, use "Bash(make 'a b' '*.o')", "Edit(/$WS/x)" in permissions.allow of SETTINGS, or --approval-mode yolo (all but what rules forbid)`,
 			[]string{"Bash(make 'a b' '*.o')", "Edit(/$WS/x)"}},
 		{Default, "", "sh make $X", "To allow it, use --approval-mode yolo (all but what rules forbid)", nil},
 		{Plan, "", "write_file a.txt", "To allow it, use --approval-mode default (asks), or --approval-mode yolo (all but what rules forbid)", nil},
 		{Default, "", "use mcp__s__t",
-			`To allow it, use --approval-mode yolo (all but what rules forbid), or "mcp__s__t" in permissions.allow of SETTINGS`, []string{"mcp__s__t"}},
+			`To allow it, use "mcp__s__t" in permissions.allow of SETTINGS, or --approval-mode yolo (all but what rules forbid)`, []string{"mcp__s__t"}},
 		{Default, "deny Edit(a.txt)", "write_file a.txt",
 			`a deny rule holds in every approval mode; to allow the call, change permissions.deny "Edit(a.txt)" (test)`, nil},
 		{Yolo, "ask Edit(a.txt)", "write_file a.txt",
@@ -869,6 +869,30 @@ func TestSuggestion(t *testing.T) {
 		}
 		if after := p.Explain(w.request(t, c.call)); after.Decision != sched.Allow {
 			t.Errorf("%s: the suggested rules %q do not allow it: %+v", c.call, got.Rules, after)
+		}
+	}
+}
+
+// Where the command has a flag for rules, it is named, in a form that the shell and
+// the flag read as these rules.
+func TestSuggestFlag(t *testing.T) {
+	w := newWorld(t)
+	o := w.options(Default)
+	o.AllowFlag = "--allowed-tools"
+	p, _, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for call, want := range map[string]string{
+		"write_file a.txt":      "To allow it, use --approval-mode auto-edit (writes in the workspace), or --allowed-tools 'Edit(/$WS/a.txt)', or \"Edit(/$WS/a.txt)\" in",
+		"sh make 'a b' && ls>x": `To allow it, use --allowed-tools 'Bash(make '\''a b'\''),Edit(/$WS/x)', or "Bash(`,
+		"use mcp__s__t":         `To allow it, use --allowed-tools mcp__s__t, or "mcp__s__t" in`,
+		"write_file a(1).txt":   "To allow it, use --approval-mode auto-edit (writes in the workspace), or --allowed-tools 'Edit(/$WS/a(1).txt)', or",
+		"write_file a).txt":     "To allow it, use --approval-mode auto-edit (writes in the workspace), or \"Edit(",
+	} {
+		got := p.Explain(w.request(t, call)).Suggestion
+		if !strings.HasPrefix(got, w.expand(want)) || !strings.HasSuffix(got, "or --approval-mode yolo (all but what rules forbid)") {
+			t.Errorf("%s: %s", call, got)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 	"strings"
+	"unicode"
 
 	"capstan/internal/sched"
 )
@@ -112,15 +113,49 @@ func (p *Policy) suggest(mode Mode, worst finding, found []finding, rules []stri
 	case mode == Default && editsOnly(found, p.place):
 		ways = append(ways, "--approval-mode auto-edit (writes in the workspace)")
 	}
-	ways = append(ways, "--approval-mode yolo (all but what rules forbid)")
 	if len(rules) > 0 {
+		if flag := p.flag(rules); flag != "" {
+			ways = append(ways, flag)
+		}
 		quoted := make([]string, len(rules))
 		for i, r := range rules {
 			quoted[i] = quote(r)
 		}
 		ways = append(ways, strings.Join(quoted, ", ")+" in permissions.allow of "+p.settings)
 	}
+	ways = append(ways, "--approval-mode yolo (all but what rules forbid)") // the widest, so the last
 	return "To allow it, use " + strings.Join(ways, ", or ")
+}
+
+// flag returns the rules as the command line has them, or "" when it cannot: the
+// flag splits lists at commas and spaces that are in no parentheses.
+func (p *Policy) flag(rules []string) string {
+	if p.allowFlag == "" || slices.ContainsFunc(rules, func(r string) bool { return !oneEntry(r) }) {
+		return ""
+	}
+	return p.allowFlag + " " + quoteWord(strings.Join(rules, ","))
+}
+
+// oneEntry reports whether the parentheses of a rule close at its end only, and
+// all of it can be typed.
+func oneEntry(rule string) bool {
+	depth := 0
+	for i, r := range rule {
+		switch {
+		case !unicode.IsPrint(r):
+			return false
+		case r == '(':
+			depth++
+		case r == ')':
+			depth--
+		case depth == 0 && (r == ',' || r == ' '):
+			return false
+		}
+		if depth < 0 || r == ')' && depth == 0 && i < len(rule)-1 {
+			return false
+		}
+	}
+	return depth == 0
 }
 
 // editsOnly says whether auto-edit would answer every question.
