@@ -46,12 +46,26 @@ func (l *loader) settings(d *document, root *hujson.Value) {
 		case name == "providers":
 			l.providers(d, v)
 		case slices.Contains(sections, name):
-			l.out.Sections = append(l.out.Sections, Section{name, standard(v), d.origin(v.StartOffset)})
+			l.section(d, name, v)
 		case name == "$schema": // for editors
 		default:
 			d.unknown(at, "", name, topKeys)
 		}
 	})
+}
+
+// section keeps what others read. Its outer form is that of other agents' settings,
+// and is checked, so that what it says is not lost without a word.
+func (l *loader) section(d *document, name string, v *hujson.Value) {
+	d.members(v, name, func(key string, _ int, v *hujson.Value) {
+		switch {
+		case name == "hooks" && v.Value.Kind() != '[':
+			d.expect(v, name+"."+key, "a list")
+		case name == "mcpServers" && v.Value.Kind() != '{':
+			d.expect(v, name+"."+key, "an object")
+		}
+	})
+	l.out.Sections = append(l.out.Sections, Section{name, standard(v), d.origin(v.StartOffset)})
 }
 
 func (l *loader) tools(d *document, v *hujson.Value) {
