@@ -19,6 +19,8 @@ type PromptOptions struct {
 	View *tool.View
 	// Dir is the working directory, Root the workspace's; both absolute.
 	Dir, Root string
+	// Added are further directories that count as workspace.
+	Added []string
 	// Platform and Today are shown as they are given: "linux/amd64",
 	// "2026-01-31". Empty ones are left out.
 	Platform, Today string
@@ -141,6 +143,11 @@ func environment(p *promptPage) string {
 	if p.o.Root != p.o.Dir {
 		fact("Workspace", showPath(p.o.Root))
 	}
+	var added []string
+	for _, d := range p.o.Added {
+		added = append(added, showPath(d))
+	}
+	fact("Also workspace", strings.Join(added, ", "))
 	fact("Platform", p.o.Platform)
 	fact("Date", p.o.Today)
 	fact("Approval mode", p.o.Approval)

@@ -108,6 +108,15 @@ func (s *Skills) Folders() []string {
 	return out
 }
 
+// Names returns the names of the skills that a model is told of, in order.
+func (s *Skills) Names() []string {
+	var names []string
+	for _, k := range s.list {
+		names = append(names, k.name)
+	}
+	return names
+}
+
 func (s *Skills) warn(format string, a ...any) {
 	if len(s.Warnings) >= maxSkillWarnings {
 		s.more++

@@ -61,6 +61,10 @@ var aliases = map[string]alias{
 	"BashOutput": {tools: []string{"job_output"}}, "KillShell": {tools: []string{"job_stop"}}, "KillBash": {tools: []string{"job_stop"}},
 }
 
+// Aliased returns the tools that a name of another agent's means in rules; none when
+// it is none.
+func Aliased(name string) []string { return slices.Clone(aliases[name].tools) }
+
 // specTools are the tools whose rules may have a path in parentheses.
 var specTools = []string{readTool, "list_directory", "glob", searchTool, "edit", writeTool}
 

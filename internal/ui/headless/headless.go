@@ -62,6 +62,8 @@ type Session struct {
 	Version      string // of Capstan
 	// Tools returns the names that the model may call directly.
 	Tools func() []string
+	// Skills returns the names of the skills that it may load.
+	Skills func() []string
 }
 
 // A Writer shows runs. Its methods may be called from several goroutines; what

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-var session = Session{ID: "s-1", Dir: "/w", Model: "openai/m", Mode: "code", ApprovalMode: "auto-edit", Version: "v1", Tools: func() []string { return []string{"exec"} }}
+var session = Session{ID: "s-1", Dir: "/w", Model: "openai/m", Mode: "code", ApprovalMode: "auto-edit", Version: "v1", Tools: func() []string { return []string{"exec"} }, Skills: func() []string { return []string{"notes"} }}
 
 // story is a run with everything that is shown: reasoning, text, media, calls
 // with odd arguments, nested calls, results, a queued message, a repeated

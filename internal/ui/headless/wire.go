@@ -121,9 +121,12 @@ func (w *Writer) init() {
 	if s.Tools != nil {
 		tools = append(tools, s.Tools()...)
 	}
-	none := []string{}
+	none, skills := []string{}, []string{}
+	if s.Skills != nil {
+		skills = append(skills, s.Skills()...)
+	}
 	w.line(initLine{Type: "system", Subtype: "init", UUID: uuid(), SessionID: s.ID, Dir: s.Dir, Model: s.Model, Tools: tools,
-		MCPServers: none, PermissionMode: permission, ApprovalMode: s.ApprovalMode, SlashCommands: none, Agents: none, Skills: none,
+		MCPServers: none, PermissionMode: permission, ApprovalMode: s.ApprovalMode, SlashCommands: none, Agents: none, Skills: skills,
 		Plugins: none, OutputStyle: "default", Mode: s.Mode, Version: s.Version})
 }
 
