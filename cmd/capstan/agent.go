@@ -217,7 +217,7 @@ func (f *agentFlags) converse(ctx context.Context, opt app.Options, ao app.Agent
 	for _, n := range c.Notes {
 		fmt.Fprintf(stderr, "capstan: note: %s\n", s.Redact(n))
 	}
-	out.Describe(headless.Session{ID: c.ID, Dir: opt.Dir, Model: c.Model.String(), Mode: s.Mode(), ApprovalMode: s.ApprovalMode(), Version: ao.Version, Tools: func() []string { return names(s.View()) }})
+	out.Describe(headless.Session{ID: c.ID, Dir: opt.Dir, Model: c.Model.String(), Mode: s.Mode(), ApprovalMode: s.ApprovalMode(), Version: ao.Version, Tools: func() []string { return names(s.View()) }, Skills: s.Skills})
 	outcomes, bad := f.serve(ctx, c, out, first)
 	cause := context.Cause(ctx) // what comes later does not undo what has finished
 	if err := out.Err(); err != nil {

@@ -19,8 +19,8 @@ func newDoctor() *cobra.Command {
 		Use:   "doctor",
 		Short: "Try what this machine can do, and say which protections are in force",
 		Long: `Tries each layer of the sandbox, the keeper of shell commands, the settings, the
-keys of models and the state directory, and prints what it found. Exits with 1 when something that
-is required does not work.`,
+keys of models, and the directories where texts and sessions are kept, and prints
+what it found. Exits with 1 when something that is required does not work.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opt, err := f.session.options()
@@ -56,6 +56,8 @@ func printChecks(checks []app.Check, asJSON bool) error {
 			mark = "FAILED"
 		case !c.OK:
 			mark = "missing"
+		case c.Warning:
+			mark = "warning"
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\n", mark, c.Name, c.Detail)
 	}

@@ -36,7 +36,7 @@ func openStore() (*session.Store, error) {
 	}
 	store, err := app.Sessions(dir, os.Getenv)
 	if err != nil {
-		return nil, failed(err)
+		return nil, opening(err)
 	}
 	return store, nil
 }

@@ -27,7 +27,7 @@ workspace around the working directory. --trust does the same for one run.`,
 			}
 			trusted, err := app.Trust(dir, len(args) == 0)
 			if err != nil {
-				return failed(err)
+				return opening(err)
 			}
 			fmt.Printf("%s is trusted.\n", trusted)
 			return nil

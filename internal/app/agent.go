@@ -187,7 +187,7 @@ func (s *Session) keepTodos(state *session.State, log *session.Log) error {
 // approval mode are those of now, for they decide what the prompt may ask for.
 func (s *Session) prompt(o AgentOptions, memory []agent.MemoryFile) func() string {
 	p := agent.PromptOptions{
-		Dir: s.opt.Dir, Root: s.project, Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Dir: s.opt.Dir, Root: s.project, Added: s.added, Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Today:    time.Now().Format(time.DateOnly),
 		Headless: o.Headless, System: o.System, Append: o.Append, Memory: memory,
 	}

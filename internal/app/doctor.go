@@ -2,10 +2,10 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -21,6 +21,8 @@ type Check struct {
 	OK       bool   `json:"ok"`
 	Required bool   `json:"required"` // capstan cannot do its work without it
 	Detail   string `json:"detail"`
+	// Warning says that it works, but perhaps not as it was meant.
+	Warning bool `json:"warning,omitempty"`
 }
 
 // Doctor tries what a session needs on this machine. Nothing is concluded from
@@ -30,12 +32,12 @@ func Doctor(ctx context.Context, o Options) []Check {
 	o.Program = true
 	s, err := Open(o)
 	if err != nil {
-		return append(checks, Check{"settings", false, true, err.Error()})
+		return append(checks, Check{Name: "settings", OK: false, Required: true, Detail: err.Error()})
 	}
 	defer s.Close()
 	checks = append(checks, settings(s), models(s))
 	checks = append(checks, sandboxLayers(ctx, s)...)
-	return append(checks, program(ctx, s), keeper(ctx, s), stateDirectory(s))
+	return append(checks, program(ctx, s), keeper(ctx, s), stateDirectory(s), sessionDirectory(s))
 }
 
 func build() Check {
@@ -53,9 +55,9 @@ func build() Check {
 
 func settings(s *Session) Check {
 	if len(s.Warnings) > 0 {
-		return Check{"settings", false, false, strings.Join(s.Warnings, "; ")}
+		return Check{Name: "settings", OK: true, Warning: true, Detail: strings.Join(s.Warnings, "; ")}
 	}
-	return Check{"settings", true, false, "read without a warning"}
+	return Check{Name: "settings", OK: true, Detail: "read without a warning"}
 }
 
 // models looks at the endpoints that are configured and their keys. It asks none
@@ -63,7 +65,7 @@ func settings(s *Session) Check {
 func models(s *Session) Check {
 	all, err := s.configured()
 	if err != nil {
-		return Check{"models", false, false, err.Error()}
+		return Check{Name: "models", OK: false, Required: false, Detail: err.Error()}
 	}
 	var found, faults []string
 	for _, e := range all {
@@ -78,21 +80,21 @@ func models(s *Session) Check {
 	}
 	switch {
 	case len(faults) > 0:
-		return Check{"models", false, false, strings.Join(faults, "; ")}
+		return Check{Name: "models", OK: false, Required: false, Detail: strings.Join(faults, "; ")}
 	case len(found) == 0:
-		return Check{"models", false, false, "no endpoint is configured, so there is no agent; " + howToConfigure()}
+		return Check{Name: "models", OK: false, Required: false, Detail: "no endpoint is configured, so there is no agent; " + howToConfigure()}
 	}
-	return Check{"models", true, false, strings.Join(found, ", ")}
+	return Check{Name: "models", OK: true, Required: false, Detail: strings.Join(found, ", ")}
 }
 
 func sandboxLayers(ctx context.Context, s *Session) []Check {
 	layers, err := s.runner.Probe(ctx)
 	if err != nil {
-		return []Check{{"sandbox", false, true, err.Error()}}
+		return []Check{{Name: "sandbox", OK: false, Required: true, Detail: err.Error()}}
 	}
 	var checks []Check
 	for _, l := range layers {
-		checks = append(checks, Check{"sandbox: " + l.Name, l.InForce, s.requireLayers, l.Detail})
+		checks = append(checks, Check{Name: "sandbox: " + l.Name, OK: l.InForce, Required: s.requireLayers, Detail: l.Detail})
 	}
 	return checks
 }
@@ -102,9 +104,9 @@ func program(ctx context.Context, s *Session) Check {
 	r := s.Exec(ctx, "return 6 * 7")
 	took := time.Since(start)
 	if r.Result.Status != tool.Success || r.Result.Text() != "42" {
-		return Check{"program", false, true, r.Result.Text()}
+		return Check{Name: "program", OK: false, Required: true, Detail: r.Result.Text()}
 	}
-	return Check{"program", true, true, fmt.Sprintf("ran one in %.1f ms", float64(took.Microseconds())/1000)}
+	return Check{Name: "program", OK: true, Required: true, Detail: fmt.Sprintf("ran one in %.1f ms", float64(took.Microseconds())/1000)}
 }
 
 // keeper starts a command that leaves a process in a session of its own.
@@ -131,10 +133,7 @@ func stateDirectory(s *Session) Check {
 	c := Check{Name: "state directory", Detail: s.spill.root}
 	err := s.spill.prepare()
 	if err == nil {
-		probe := filepath.Join(s.spill.root, ".doctor")
-		if err = os.WriteFile(probe, nil, 0o600); err == nil {
-			err = os.Remove(probe)
-		}
+		err = tryWriting(s.spill.root)
 	}
 	if err != nil {
 		c.Detail = fmt.Sprintf("texts that are cut cannot be kept: %v", err)
@@ -142,4 +141,34 @@ func stateDirectory(s *Session) Check {
 	}
 	c.OK = true
 	return c
+}
+
+// sessionDirectory tries to write where sessions are recorded: an agent whose
+// session cannot be recorded does nothing.
+func sessionDirectory(s *Session) Check {
+	c := Check{Name: "session directory"}
+	root, err := sessionRoot(s.opt.Env, s.home)
+	if err != nil {
+		c.Detail = err.Error()
+		return c
+	}
+	if err = os.MkdirAll(root, 0o700); err == nil {
+		err = tryWriting(root)
+	}
+	if err != nil {
+		c.Detail = fmt.Sprintf("no session can be recorded, so there is no agent: %v; make it writable, or name another with XDG_DATA_HOME", err)
+		return c
+	}
+	c.OK, c.Detail = true, root
+	return c
+}
+
+// tryWriting makes a file and takes it away.
+func tryWriting(dir string) error {
+	f, err := os.CreateTemp(dir, ".doctor-")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString("x")
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }

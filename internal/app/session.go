@@ -55,9 +55,10 @@ type Session struct {
 	Warnings []string // what the user should know before anything runs
 
 	opt     Options
-	home    string // the user's; empty when there is none
-	project string // the workspace's root
-	trusted bool   // what the folder itself wants is used
+	home    string   // the user's; empty when there is none
+	project string   // the workspace's root
+	added   []string // further roots, of --add-dir
+	trusted bool     // what the folder itself wants is used
 	set     config.Settings
 	secrets []string // that must not be shown, the longest first
 
@@ -83,9 +84,9 @@ type Session struct {
 // read, or a rule that forbids something and cannot be understood, is an error:
 // going on would run what it forbids.
 func Open(o Options) (*Session, error) {
-	home, err := os.UserHomeDir()
+	home, err := homeDirectory()
 	if err != nil {
-		home = "" // only what lies there is missing
+		return nil, err
 	}
 	s := &Session{Registry: &tool.Registry{}, opt: o, home: home}
 	s.spill = newSpill(filepath.Join(stateDir(o.Env, home), "spill"), time.Now)
@@ -107,6 +108,7 @@ func Open(o Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.added = roots[1:]
 	if err := s.register(roots); err != nil {
 		return nil, err
 	}
@@ -135,6 +137,11 @@ func (s *Session) settings(home, project string) (config.Settings, error) {
 		}
 	}
 	s.trusted = trusted
+	for _, f := range s.opt.Settings {
+		if _, err := os.Stat(f); err != nil {
+			return config.Settings{}, &UsageError{fmt.Errorf("--settings: %w", err)}
+		}
+	}
 	set, warnings, err := config.Load(config.Options{
 		Home: home, Project: project, Files: s.opt.Settings, Trusted: trusted, Mode: string(s.opt.Mode)})
 	for _, w := range warnings {
@@ -143,13 +150,32 @@ func (s *Session) settings(home, project string) (config.Settings, error) {
 	if err != nil {
 		return set, fmt.Errorf("reading the settings: %w", err)
 	}
+	s.unused(set.Sections)
 	s.mode = tool.ModeFor(tool.Mode(set.Mode))
 	if s.opt.Program {
 		s.mode = tool.Code
 	}
 	s.servers = serverNames(set)
-	s.scope = tool.Scope{Eager: set.Eager, Visible: set.Visible, Disallow: s.opt.Exclude, Servers: len(s.servers) > 0}
+	s.scope = tool.Scope{Eager: set.Eager, Visible: set.Visible, Servers: len(s.servers) > 0}
+	for _, name := range s.opt.Exclude {
+		s.scope.Disallow = append(s.scope.Disallow, meant(name)...)
+	}
 	return set, nil
+}
+
+// meant are the tools that a name of --exclude-tools means: names of other agents mean
+// ours, as in rules.
+func meant(name string) []string { return append([]string{name}, policy.Aliased(name)...) }
+
+// unused says which settings have no effect because this version has nothing that
+// reads them: whoever configured a hook as a guard must not rely on it.
+func (s *Session) unused(sections []config.Section) {
+	what := map[string]string{"hooks": "runs no hooks", "mcpServers": "starts no MCP servers", "acp": "does not speak ACP"}
+	for _, x := range sections {
+		if string(x.Value) != "{}" {
+			s.warn("%s: %s has no effect yet: this version %s", x.From, x.Key, what[x.Key])
+		}
+	}
 }
 
 // roots are the directories of the workspace, the project's first.
@@ -161,10 +187,10 @@ func (s *Session) roots(project string) ([]string, error) {
 		}
 		info, err := os.Stat(d)
 		if err != nil {
-			return nil, fmt.Errorf("adding a directory to the workspace: %w", err)
+			return nil, &UsageError{fmt.Errorf("--add-dir: %w", err)}
 		}
 		if !info.IsDir() {
-			return nil, fmt.Errorf("adding a directory to the workspace: %s is not a directory", d)
+			return nil, &UsageError{fmt.Errorf("--add-dir: %s is not a directory", d)}
 		}
 		roots = append(roots, d)
 	}
@@ -255,7 +281,7 @@ func (s *Session) loop(todo builtin.TodoOptions) []tool.Tool {
 func (s *Session) checkExcluded() error {
 	all := s.Registry.View(s.mode, tool.Scope{})
 	for _, name := range s.opt.Exclude {
-		one := s.Registry.View(s.mode, tool.Scope{Disallow: []string{name}})
+		one := s.Registry.View(s.mode, tool.Scope{Disallow: meant(name)})
 		found := strings.HasPrefix(name, "mcp__") // of a server that is not there yet
 		for _, e := range s.Registry.Tools() {
 			direct, nested := all.Reach(e.Spec().Name)
@@ -279,6 +305,14 @@ func (s *Session) checkExcluded() error {
 		}
 	}
 	return nil
+}
+
+// Skills returns the names of the skills that the model can load.
+func (s *Session) Skills() []string {
+	if s.View().Visible("skill") == nil {
+		return nil
+	}
+	return s.skills.Names()
 }
 
 // View returns what the session's model may see and call now.

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"os"
 	"path/filepath"
 
 	"capstan/internal/config"
@@ -11,9 +10,9 @@ import (
 // Trust remembers that the user trusts a folder, or the workspace around it,
 // and returns which that is.
 func Trust(dir string, workspace bool) (string, error) {
-	home, err := os.UserHomeDir()
+	home, err := homeDirectory() // without one the store says what is missing
 	if err != nil {
-		home = "" // the store says what is missing
+		return "", err
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", err
