@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -187,5 +188,22 @@ func plain(err error) string {
 
 // ProtocolError says that an answer broke the rules of its API.
 func (e *Endpoint) ProtocolError(format string, a ...any) *Error {
+	for i := range a {
+		a[i] = typeless(a[i])
+	}
 	return &Error{Kind: ErrProtocol, Provider: e.Name, Message: e.clean(fmt.Sprintf(format, a...))}
+}
+
+// typeless says of a value of the wrong type what and where it is, without the
+// type that a program wanted it to be.
+func typeless(v any) any {
+	err, _ := v.(error)
+	e, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case !ok:
+		return v
+	case e.Field == "":
+		return "the " + e.Value + " should be something else"
+	}
+	return fmt.Sprintf("in %s, the %s should be something else", e.Field, e.Value)
 }

@@ -377,8 +377,8 @@ func TestBadAnswers(t *testing.T) {
 		says string
 	}{
 		{"400", answers{status: 400, header: js, body: fault("invalid_request_error", "messages.0: x")}, llm.ErrBadRequest, "messages.0: x"},
-		{"400, too long", answers{status: 400, header: js, body: fault("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum")}, llm.ErrContext, "compact"},
-		{"400, input and output too long", answers{status: 400, header: js, body: fault("invalid_request_error", "input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000")}, llm.ErrContext, "compact"},
+		{"400, too long", answers{status: 400, header: js, body: fault("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum")}, llm.ErrContext, "start a new session"},
+		{"400, input and output too long", answers{status: 400, header: js, body: fault("invalid_request_error", "input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000")}, llm.ErrContext, "start a new session"},
 		{"400, spent", answers{status: 400, header: js, body: fault("invalid_request_error", "Your credit balance is too low to access the Anthropic API.")}, llm.ErrQuota, "add credit"},
 		{"401", answers{status: 401, header: js, body: fault("authentication_error", "invalid x-api-key sk-ant-secret-key-123")}, llm.ErrAuth, "check the API key"},
 		{"402", answers{status: 402, header: js, body: fault("billing_error", "pay")}, llm.ErrQuota, "add credit"},
@@ -399,7 +399,7 @@ func TestBadAnswers(t *testing.T) {
 		{"not json", answers{body: text("data: oops\n\n")}, llm.ErrProtocol, "oops"},
 		{"an error in the stream", answers{body: text(stream(start, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`))}, llm.ErrOverloaded, "Overloaded"},
 		{"an error of another kind in the stream", answers{body: text(stream(start, `{"type":"error","error":{"type":"api_error","message":"broke"}}`))}, llm.ErrOverloaded, "broke"},
-		{"an error in a whole answer", answers{header: js, body: fault("invalid_request_error", "context length exceeded")}, llm.ErrContext, "compact"},
+		{"an error in a whole answer", answers{header: js, body: fault("invalid_request_error", "context length exceeded")}, llm.ErrContext, "start a new session"},
 		{"no content", answers{header: js, body: text(`{"object":"x"}`)}, llm.ErrProtocol, "no content"},
 		{"type confusion", answers{body: text("data: {\"type\":\"content_block_start\",\"content_block\":\"x\"}\n\n")}, llm.ErrProtocol, "not what the API promises"},
 		{"type confusion in an event", answers{body: text("data: {\"type\":7}\n\n")}, llm.ErrProtocol, "not what the API promises"},

@@ -415,7 +415,7 @@ func TestBadAnswers(t *testing.T) {
 		{"too many at once", body(429, "RESOURCE_EXHAUSTED", exceeded, quota("GenerateRequestsPerMinutePerProjectPerModel-FreeTier")+retry), llm.ErrRateLimit, "rate limit", wait},
 		{"the day's quota", body(429, "RESOURCE_EXHAUSTED", exceeded, quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier")+retry), llm.ErrQuota, "quota is spent", wait},
 		{"no more room", body(429, "RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota).", ""), llm.ErrRateLimit, "rate limit", 0},
-		{"a context too long", body(400, "INVALID_ARGUMENT", "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", ""), llm.ErrContext, "compact", 0},
+		{"a context too long", body(400, "INVALID_ARGUMENT", "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", ""), llm.ErrContext, "start a new session", 0},
 		{"too many bytes", body(400, "INVALID_ARGUMENT", "Request payload size exceeds the limit: 20971520 bytes.", ""), llm.ErrTooLarge, "smaller", 0},
 		{"a bad schema", body(400, "INVALID_ARGUMENT", "* GenerateContentRequest.tools[0].function_declarations[0].parameters.properties: should be non-empty for OBJECT type\n", ""), llm.ErrBadRequest, "non-empty for OBJECT", 0},
 		{"overloaded", body(503, "UNAVAILABLE", "The model is overloaded. Please try again later.", ""), llm.ErrOverloaded, "try again later", 0},

@@ -304,11 +304,11 @@ func TestBadAnswers(t *testing.T) {
 		{"only the end", answers{body: strings.NewReader("data: [DONE]\n\n")}, llm.ErrProtocol, "without an answer"},
 		{"not json", answers{body: strings.NewReader("data: oops\n\ndata: [DONE]\n\n")}, llm.ErrProtocol, "oops"},
 		{"an error in the stream", answers{body: strings.NewReader("data: {\"error\":{\"message\":\"Overloaded\",\"type\":\"overloaded_error\"}}\n\n")}, llm.ErrOverloaded, "Overloaded"},
-		{"an error in a whole answer", answers{header: js, body: strings.NewReader(`{"error":"context length exceeded"}`)}, llm.ErrContext, "compact"},
+		{"an error in a whole answer", answers{header: js, body: strings.NewReader(`{"error":"context length exceeded"}`)}, llm.ErrContext, "start a new session"},
 		{"no choices", answers{header: js, body: strings.NewReader(`{"object":"x"}`)}, llm.ErrProtocol, "no choices"},
-		{"an error that is no event", answers{body: strings.NewReader("\n{\"error\":{\"message\":\"context length exceeded\"}}")}, llm.ErrContext, "compact"},
+		{"an error that is no event", answers{body: strings.NewReader("\n{\"error\":{\"message\":\"context length exceeded\"}}")}, llm.ErrContext, "start a new session"},
 		{"calls without end", answers{body: &endless{event: "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}}]}\n\n"}}, llm.ErrProtocol, "more than 1000 tool calls"},
-		{"type confusion", answers{body: strings.NewReader("data: {\"choices\":\"x\"}\n\n")}, llm.ErrProtocol, "not what the API promises"},
+		{"type confusion", answers{body: strings.NewReader("data: {\"choices\":\"x\"}\n\n")}, llm.ErrProtocol, "not what the API promises (in choices, the string should be something else)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

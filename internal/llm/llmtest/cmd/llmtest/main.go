@@ -9,6 +9,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,9 +24,39 @@ func main() {
 	}
 }
 
+const help = `usage: llmtest SCRIPT.txtar
+
+Serves the answers of a script on the loopback interface, in the wire formats of
+Chat Completions, Responses, Messages and generateContent. It prints its address,
+serves until standard input ends, and fails when something did not go as the
+script has it.
+
+Each file of the script is one turn, the answer to one request, in order. Lines:
+
+  want REGEXP            the body of the request must match
+  wantnot REGEXP         ... must not match
+  reasoning TEXT         the model thinks
+  text TEXT              the model speaks; TEXT may be quoted as in Go
+  call NAME [#ID] JSON   the model calls
+  usage IN OUT [cached N] [reasoning N]
+  finish REASON          stop, calls, length or filtered
+  cut                    the connection breaks here
+  hang                   nothing more comes until the client goes away
+  status CODE, header NAME: VALUE
+  body, raw              the rest of the file is the body, or the stream
+
+A file named "server" holds settings: key KEY, models NAME..., limit BYTES.
+
+  OPENAI_BASE_URL=ADDRESS/v1 capstan -p hi --model openai/m
+`
+
 func run(args []string, in io.Reader, out io.Writer) error {
+	if len(args) == 1 && (args[0] == "-h" || args[0] == "--help") {
+		_, err := fmt.Fprint(out, help)
+		return err
+	}
 	if len(args) != 1 {
-		return fmt.Errorf("usage: llmtest SCRIPT.txtar")
+		return errors.New("usage: llmtest SCRIPT.txtar (--help says what is in one)")
 	}
 	archive, err := os.ReadFile(args[0])
 	if err != nil {

@@ -31,6 +31,10 @@ func TestRun(t *testing.T) {
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), `from "one" on`) {
 		t.Errorf("ended with %v", err)
 	}
+	var help strings.Builder
+	if err := run([]string{"--help"}, nil, &help); err != nil || !strings.Contains(help.String(), "wantnot REGEXP") {
+		t.Errorf("--help: %v, %s", err, help.String())
+	}
 	for _, args := range [][]string{nil, {"nope"}, {"a", "b"}} {
 		if err := run(args, nil, io.Discard); err == nil {
 			t.Errorf("%q is taken", args)
