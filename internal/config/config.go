@@ -181,7 +181,10 @@ func (l *loader) file(layer, path string) {
 	case errors.Is(err, fs.ErrNotExist) && layer != Named:
 		return
 	case err != nil:
-		l.faults = append(l.faults, fmt.Errorf("reading the %s settings: %w", layer, clean(err)))
+		if layer != Named {
+			layer += " settings"
+		}
+		l.faults = append(l.faults, fmt.Errorf("%s: %w", layer, clean(err)))
 		return
 	}
 	l.seen, l.out.Files = append(l.seen, info), append(l.out.Files, path)

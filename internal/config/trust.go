@@ -102,7 +102,11 @@ func (s *TrustStore) load() (trustFile, error) {
 		return trustFile{}, fmt.Errorf("reading the trusted folders: others can write %s: check it, then run chmod 600 on it", s.path())
 	}
 	var f trustFile
-	if err := json.Unmarshal(src, &f); err != nil {
+	err = json.Unmarshal(src, &f)
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		err = errors.New(`want {"folders": ["/path"]}`)
+	}
+	if err != nil {
 		return trustFile{}, fmt.Errorf("reading the trusted folders: %s is damaged (%w): mend it, or delete it and trust your folders again", s.path(), err)
 	}
 	return f, nil

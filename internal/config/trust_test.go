@@ -91,7 +91,7 @@ func TestTrustAtOnce(t *testing.T) {
 }
 
 func TestDamagedTrustStore(t *testing.T) {
-	for text, want := range map[string]string{"{": "is damaged", `{"folders": 1}`: "is damaged", "": "is damaged"} {
+	for text, want := range map[string]string{"{": "is damaged", `{"folders": 1}`: `is damaged (want {"folders": ["/path"]})`, "": "is damaged"} {
 		home := t.TempDir()
 		file := filepath.Join(home, ".capstan", "trusted.json")
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {

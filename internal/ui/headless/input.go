@@ -93,6 +93,14 @@ type inputLine struct {
 	} `json:"message"`
 }
 
+// wrongType says where the wrong kind of value stands.
+func wrongType(e *json.UnmarshalTypeError) string {
+	if e.Field == "" {
+		return ": it is of the type " + e.Value
+	}
+	return fmt.Sprintf(": %q is of the type %s", e.Field, e.Value)
+}
+
 // parse reads a line. One that is of no concern here gives neither an error nor
 // anything else.
 func parse(line []byte) (c command, err error) {
@@ -101,7 +109,11 @@ func parse(line []byte) (c command, err error) {
 	}
 	var in inputLine
 	if err := json.Unmarshal(line, &in); err != nil {
-		return c, fmt.Errorf("it is no JSON object of the form {\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"…\"}}: %w", err)
+		const want = `it is no JSON object of the form {"type":"user","message":{"role":"user","content":"…"}}`
+		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return c, fmt.Errorf("%s%s", want, wrongType(e))
+		}
+		return c, fmt.Errorf("%s: %w", want, err)
 	}
 	switch in.Type {
 	case "user":
