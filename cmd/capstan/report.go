@@ -132,6 +132,9 @@ func (r *report) json(w io.Writer) error {
 			out.Line, out.Column = o.Err.Line, o.Err.Column
 		}
 	}
+	if r.code() == exitUnasked {
+		out.Status = tool.Denied
+	}
 	if errors.Is(r.interrupted, errTimeout) {
 		out.Status, out.Kind = tool.Failed, string(sandbox.KindTimeout)
 	}
