@@ -285,16 +285,16 @@ func TestStructuredOutput(t *testing.T) {
 // A schema that cannot be used is a fault of the start, and says where.
 func TestStructuredOutputFaults(t *testing.T) {
 	for raw, want := range map[string]string{
-		``:                  "reading the schema of the answer: nothing was given",
-		`{"type":`:          "reading the schema of the answer: /type: not valid JSON: it ends in the middle of a value (after 8 bytes); give it whole",
-		`{"type":"objekt"}`: `reading the schema of the answer: compiling schema: /type: must be one of`,
-		`{"type":"object","properties":{"a":{"minLength":"x"}}}`: `reading the schema of the answer: compiling schema: /properties/a/minLength: must be an integer of 0 or more, not string "x"`,
-		`{"items":{"$ref":"#/$defs/y"}}`:                         `reading the schema of the answer: compiling schema: /items/$ref: $ref "#/$defs/y": the schema has nothing at "/$defs/y"`,
-		`5`:                                                      "reading the schema of the answer: compiling schema: it must be an object or a boolean, not number 5",
-		`{"type":"array","items":{"$ref":"#"}}`:                  "reading the schema of the answer: an answer that is no object may refer to its $defs only, not to #; make it an object with a property for the answer",
-		`{"type":"object","type":"array"}`:                       "reading the schema of the answer: ",
+		``:                  "nothing was given",
+		`{"type":`:          "/type: not valid JSON: it ends in the middle of a value (after 8 bytes); give it whole",
+		`{"type":"objekt"}`: `compiling schema: /type: must be one of`,
+		`{"type":"object","properties":{"a":{"minLength":"x"}}}`: `compiling schema: /properties/a/minLength: must be an integer of 0 or more, not string "x"`,
+		`{"items":{"$ref":"#/$defs/y"}}`:                         `compiling schema: /items/$ref: $ref "#/$defs/y": the schema has nothing at "/$defs/y"`,
+		`5`:                                                      "compiling schema: it must be an object or a boolean, not number 5",
+		`{"type":"array","items":{"$ref":"#"}}`:                  "an answer that is no object may refer to its $defs only, not to #; make it an object with a property for the answer",
+		`{"type":"object","type":"array"}`:                       "/type: ",
 		// A definition that is used counts as a schema wherever it lies.
-		`{"type":"array","items":{"$ref":"#/$defs/x/default"},"$defs":{"x":{"default":{"items":{"$ref":"#"}}}}}`: "reading the schema of the answer: an answer that is no object may refer to its $defs only, not to #;",
+		`{"type":"array","items":{"$ref":"#/$defs/x/default"},"$defs":{"x":{"default":{"items":{"$ref":"#"}}}}}`: "an answer that is no object may refer to its $defs only, not to #;",
 	} {
 		if _, err := NewStructured(json.RawMessage(raw)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s:\n got %v\nwant %s", raw, err, want)

@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"capstan/internal/schema"
@@ -36,22 +35,22 @@ type Structured struct {
 func NewStructured(answer json.RawMessage) (*Structured, error) {
 	raw, err := schema.Parse(answer)
 	if err != nil {
-		return nil, fmt.Errorf("reading the schema of the answer: %w", err)
+		return nil, err
 	}
 	whole, err := schema.Compile(raw) // as the user wrote it, so that places are theirs
 	if err != nil {
-		return nil, fmt.Errorf("reading the schema of the answer: %w", err)
+		return nil, err
 	}
 	s := &Structured{}
 	if input, ok := objects(raw); ok {
 		raw = input
 	} else if raw, err = wrap(raw, whole); err != nil {
-		return nil, fmt.Errorf("reading the schema of the answer: %w", err)
+		return nil, err
 	} else {
 		s.wrap = true
 	}
 	if s.check, err = schema.Compile(raw); err != nil {
-		return nil, fmt.Errorf("using the schema of the answer: %w", err)
+		return nil, err
 	}
 	s.spec = tool.Spec{
 		Name: "structured_output", Title: "StructuredOutput", Description: text(structuredText), Input: raw,
