@@ -20,7 +20,7 @@ const (
 	maxDenialBytes = 1 << 20
 )
 
-// slow is how long a call of a tool that waits has to take to count as waiting.
+// slow is how long the body of a call has to run to count as waiting.
 const slow = time.Second
 
 // structuredOutput is the control that ends a run whose answer has a schema.
@@ -53,9 +53,8 @@ type denied struct {
 	number int
 }
 
-// see takes an event of a call. waits reports of a tool's name whether it waits
-// for something.
-func (b *ledger) see(e *sched.Event, waits func(string) bool) {
+// see takes an event of a call. kind says what it means when a tool takes long.
+func (b *ledger) see(e *sched.Event, kind func(name string) pace) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.live == nil {
@@ -77,8 +76,11 @@ func (b *ledger) see(e *sched.Event, waits func(string) bool) {
 			b.made++
 			c.number = b.made
 		}
-		waited := !c.since.IsZero() && e.Time.Sub(c.since) >= slow && waits(e.Call.Name)
-		b.turn.add(e.Call, e.Result, waited)
+		p := working
+		if !c.since.IsZero() && e.Time.Sub(c.since) >= slow {
+			p = kind(e.Call.Name)
+		}
+		b.turn.add(e.Call, e.Result, p)
 		b.settled(e, c.number)
 	}
 }

@@ -28,6 +28,20 @@ const (
 	errorsTold  = 5 // turns in a row with nothing but the same error
 	errorsEnd   = 10
 	maxLoopTold = 3 // times that a run is told of loops; the next one ends it
+
+	// patience is how many rounds with a call that took long count as one: a
+	// command that sleeps and looks is a wait, but not one without end. So waiting
+	// alone is told of after 12 equal rounds and ends the run after 20.
+	patience = 4
+)
+
+// A pace is what it means that a call took long.
+type pace int
+
+const (
+	working   pace = iota // nothing, or it did not
+	lingering             // perhaps it waited for what happens elsewhere
+	waiting               // that is what it was for
 )
 
 var seed = maphash.MakeSeed()
@@ -37,6 +51,7 @@ var seed = maphash.MakeSeed()
 type sample struct {
 	calls   []seen
 	parents map[string]bool // calls that made calls
+	slow    bool            // one of them took long
 }
 
 // seen is one call as its turn is compared by it.
@@ -48,7 +63,7 @@ type seen struct {
 	say     string // for a nudge
 }
 
-func (s *sample) add(c *tool.Call, r *tool.Result, waited bool) {
+func (s *sample) add(c *tool.Call, r *tool.Result, p pace) {
 	if c.ParentID != "" {
 		if s.parents == nil {
 			s.parents = map[string]bool{}
@@ -56,7 +71,8 @@ func (s *sample) add(c *tool.Call, r *tool.Result, waited bool) {
 		s.parents[c.ParentID] = true
 	}
 	v := seen{id: c.ID, result: digest(c.Name, r)}
-	if waited { // time passed, which is what the call was for
+	s.slow = s.slow || p != working
+	if p == waiting { // time passed, which is what the call was for
 		v.result = maphash.String(seed, c.ID)
 	}
 	v.call = maphash.String(seed, c.Name+"\x00"+ordered(c.Args))
@@ -136,6 +152,7 @@ func numberless(s string) string {
 type fingerprint struct {
 	does  uint64 // the calls and their results, in any order, each once
 	fails uint64 // their errors, when all failed; else 0
+	slow  bool   // one of the calls took long
 	say   string
 }
 
@@ -155,7 +172,7 @@ func (s *sample) fingerprint() fingerprint {
 			said = append(said, c.say)
 		}
 	}
-	f := fingerprint{does: combine(does), say: strings.Join(said, "; ")}
+	f := fingerprint{does: combine(does), slow: s.slow, say: strings.Join(said, "; ")}
 	if all && len(fails) > 0 {
 		f.fails = combine(fails)
 	}
@@ -182,10 +199,31 @@ func combine(hashes []uint64) uint64 {
 	return maphash.Bytes(seed, b.Bytes()) | 1
 }
 
+// A tally counts rounds, those in which a call took long apart.
+type tally struct{ quick, slow int }
+
+func (t *tally) add(slow bool) {
+	if slow {
+		t.slow++
+	} else {
+		t.quick++
+	}
+}
+
+func (t tally) all() int { return t.quick + t.slow }
+
+// weight is what the rounds count.
+func (t tally) weight() int { return t.quick + t.slow/patience }
+
+// reached reports whether the latest round made the weight n, which before was
+// less.
+func (t tally) reached(before tally, n int) bool { return before.weight() < n && t.weight() >= n }
+
 // A detector finds loops across the turns of one run.
 type detector struct {
 	last   []fingerprint // the latest turns with calls
-	errors int           // turns in a row with the same errors only
+	errors tally         // turns in a row with the same errors only
+	before tally         // errors before the latest turn
 	told   int
 }
 
@@ -196,16 +234,14 @@ func (d *detector) see(s sample) (tell, end string) {
 		return "", ""
 	}
 	f := s.fingerprint()
-	switch n := len(d.last); {
-	case f.fails == 0:
-		d.errors = 0
-	case n > 0 && f.fails == d.last[n-1].fails:
-		d.errors++
-	default:
-		d.errors = 1
+	if n := len(d.last); f.fails == 0 || n == 0 || f.fails != d.last[n-1].fails {
+		d.errors = tally{}
+	}
+	if d.before = d.errors; f.fails != 0 {
+		d.errors.add(f.slow)
 	}
 	d.last = append(d.last, f)
-	if n := len(d.last) - maxPeriod*roundsEnd; n > 0 {
+	if n := len(d.last) - maxPeriod*roundsEnd*patience; n > 0 {
 		d.last = slices.Delete(d.last, 0, n)
 	}
 	what, told, over := d.repeated()
@@ -220,41 +256,50 @@ func (d *detector) see(s sample) (tell, end string) {
 }
 
 // forget begins anew, but for how often the model was told.
-func (d *detector) forget() { d.last, d.errors = nil, 0 }
+func (d *detector) forget() { d.last, d.errors = nil, tally{} }
 
 // repeated says what was repeated, and whether it is time to tell the model or
 // to end the run.
 func (d *detector) repeated() (what string, told, over bool) {
 	last := d.last[len(d.last)-1]
 	for period := 1; period <= maxPeriod; period++ {
-		rounds, whole := d.rounds(period)
-		over := rounds >= roundsEnd
-		if !over && (rounds != roundsTold || !whole) {
+		rounds, before := d.rounds(period)
+		over := rounds.weight() >= roundsEnd
+		if !over && !rounds.reached(before, roundsTold) {
 			continue
 		}
 		if period == 1 {
-			return fmt.Sprintf("the same calls with the same results %d times in a row: %s", rounds, last.say), true, over
+			return fmt.Sprintf("the same calls with the same results %d times in a row: %s", rounds.all(), last.say), true, over
 		}
 		var said []string
 		for _, f := range d.last[len(d.last)-period:] {
 			said = append(said, f.say)
 		}
-		return fmt.Sprintf("the same %d turns with the same results %d times in a row: %s", period, rounds, strings.Join(said, ", then ")), true, over
+		return fmt.Sprintf("the same %d turns with the same results %d times in a row: %s", period, rounds.all(), strings.Join(said, ", then ")), true, over
 	}
-	if d.errors == errorsTold || d.errors >= errorsEnd {
-		return fmt.Sprintf("nothing but the same error in %d turns in a row, the last time: %s", d.errors, last.say), true, d.errors >= errorsEnd
+	if over := d.errors.weight() >= errorsEnd; over || d.errors.reached(d.before, errorsTold) {
+		return fmt.Sprintf("nothing but the same error in %d turns in a row, the last time: %s", d.errors.all(), last.say), true, over
 	}
 	return "", false, false
 }
 
-// rounds counts how often the latest turns were gone through without a change;
-// whole says that the latest turn ends a round.
-func (d *detector) rounds(period int) (n int, whole bool) {
-	equal := 0
-	for i := len(d.last) - 1; i >= period && d.last[i].does == d.last[i-period].does; i-- {
+// rounds counts how often the latest turns were gone through without a change,
+// with the latest round and before it. Of a round that is not whole it says
+// nothing: the one before it was looked at when it was.
+func (d *detector) rounds(period int) (now, before tally) {
+	equal, n := 0, len(d.last)
+	for i := n - 1; i >= period && d.last[i].does == d.last[i-period].does; i-- {
 		equal++
 	}
-	return equal/period + 1, equal%period == 0
+	if equal%period != 0 {
+		return now, before
+	}
+	for end := n - equal; end <= n; end += period {
+		before = now
+		round := d.last[max(0, end-period):end] // the first turns may be fewer than a period
+		now.add(slices.ContainsFunc(round, func(f fingerprint) bool { return f.slow }))
+	}
+	return now, before
 }
 
 // clip returns at most n characters of s, on one line.

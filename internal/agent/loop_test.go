@@ -105,29 +105,43 @@ func TestLoopAndUser(t *testing.T) {
 	}
 }
 
-// Waiting for a job that prints nothing is no loop, as long as it is waiting.
+// Waiting for a job that prints nothing is no loop, as long as it is waiting. A
+// slow command may be a wait: it gets more rounds, but not any number of them.
 func TestLoopWaiting(t *testing.T) {
+	quick := func(int) time.Duration { return time.Millisecond }
+	long := func(int) time.Duration { return 2 * time.Second }
 	for name, tc := range map[string]struct {
-		takes time.Duration
-		spec  tool.Spec
-		end   agent.Reason
+		takes       func(n int) time.Duration
+		spec        tool.Spec
+		fails       bool
+		end         agent.Reason
+		turns, told int
 	}{
-		"waits":            {2 * time.Second, tool.Spec{Name: "wait", Waits: true}, agent.MaxTurns},
-		"does not wait":    {time.Millisecond, tool.Spec{Name: "wait", Waits: true}, agent.Loop},
-		"is slow":          {2 * time.Second, tool.Spec{Name: "wait"}, agent.Loop},
-		"waits for people": {2 * time.Second, tool.Spec{Name: "ask_user_question", Waits: true}, agent.Loop},
+		"waits":                 {long, tool.Spec{Name: "wait", Waits: true}, false, agent.MaxTurns, 50, 0},
+		"does not wait":         {quick, tool.Spec{Name: "wait", Waits: true}, false, agent.Loop, 5, 1},
+		"is slow":               {long, tool.Spec{Name: "sh"}, false, agent.Loop, 20, 1},
+		"is slow now and then":  {func(n int) time.Duration { return time.Duration(n%2) * time.Second }, tool.Spec{Name: "sh"}, false, agent.Loop, 8, 1},
+		"slows down":            {func(n int) time.Duration { return time.Duration(n/4) * time.Second }, tool.Spec{Name: "sh"}, false, agent.Loop, 8, 1},
+		"is slow and fails":     {long, tool.Spec{Name: "sh"}, true, agent.Loop, 40, 1},
+		"fails at once":         {quick, tool.Spec{Name: "sh"}, true, agent.Loop, 10, 1},
+		"waits for people":      {long, tool.Spec{Name: "ask_user_question", Waits: true}, false, agent.Loop, 5, 1},
+		"is slow for one round": {func(n int) time.Duration { return time.Duration(1-min(n, 1)) * time.Second }, tool.Spec{Name: "sh"}, false, agent.Loop, 6, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, tool.Direct)
+				r, n := newRig(t, tool.Direct), -1
 				r.add(&fake{tc.spec, false, func(context.Context, *tool.Invocation) (tool.Result, error) {
-					time.Sleep(tc.takes)
+					n++
+					time.Sleep(tc.takes(n))
+					if tc.fails {
+						return tool.Fail(tool.CodeFailed, "not there after %d looks", n), nil
+					}
 					return tool.Text("still running"), nil
 				}})
-				r.opt.Limits.Turns = 12
+				r.opt.Limits.Turns = 50
 				r.model.turns, r.model.repeats = []turn{events(calls("c", tc.spec.Name, `{}`))}, true
-				if out := r.run("Wait."); out.Reason != tc.end {
-					t.Errorf("%s after %d turns: %v", out.Reason, out.Turns, out.Err)
+				if out := r.run("Wait."); out.Reason != tc.end || out.Turns != tc.turns || r.told() != tc.told {
+					t.Errorf("%s after %d turns, told %d times: %v", out.Reason, out.Turns, r.told(), out.Err)
 				}
 			})
 		})

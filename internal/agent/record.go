@@ -86,7 +86,7 @@ func mutates(q *sched.Request) bool {
 func (a *Agent) observe(e sched.Event) {
 	r := a.current()
 	if r != nil {
-		r.book.see(&e, a.waits)
+		r.book.see(&e, a.pace)
 	}
 	if e.Kind == sched.Settled {
 		err := a.record(func(l *session.Log) error { return l.Result(e.Call.ParentID, outcome(e.Result)) })
@@ -100,11 +100,18 @@ func (a *Agent) observe(e sched.Event) {
 	a.emit(Called{e})
 }
 
-// waits reports whether a tool is there to wait for what happens elsewhere, as
-// job_output is.
-func (a *Agent) waits(name string) bool {
+// pace says what it means when a call of a tool takes long: job_output is there
+// to wait for what happens elsewhere, and a command may do so. A person or a
+// program that takes its time is no progress.
+func (a *Agent) pace(name string) pace {
 	e := a.opt.View().Visible(name)
-	return e != nil && e.Spec().Waits && e.Spec().Class == tool.Ordinary
+	switch {
+	case e == nil || e.Spec().Class != tool.Ordinary:
+		return working
+	case e.Spec().Waits:
+		return waiting
+	}
+	return lingering
 }
 
 // outcome is a result as the model reads it and the log keeps it. What was
