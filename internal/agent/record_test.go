@@ -1,0 +1,114 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"capstan/internal/agent"
+	"capstan/internal/llm"
+	"capstan/internal/sched"
+	"capstan/internal/session"
+	"capstan/internal/tool"
+)
+
+// starts reads the starts of calls in the rig's log.
+func (r *rig) starts() map[string]session.Start {
+	r.t.Helper()
+	log, err := os.ReadFile(r.opt.Log.Path())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	found := map[string]session.Start{}
+	for line := range strings.Lines(string(log)) {
+		var e struct{ Start *session.Start }
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			r.t.Fatal(err)
+		}
+		if e.Start != nil {
+			found[e.Start.Name] = *e.Start
+		}
+	}
+	return found
+}
+
+// A writer is a tool that names what it writes.
+type writer struct {
+	fake
+	writes []string
+}
+
+func (w *writer) Access(*tool.Call) tool.Access { return tool.Access{Writes: w.writes} }
+
+// What may change something is on the disk before it begins: by its effect, or
+// because it writes a path, whatever it says of its effect.
+func TestRecordedMutations(t *testing.T) {
+	r := newRig(t, tool.Direct)
+	want := map[string]bool{}
+	var es []llm.Event
+	for effect, says := range map[tool.Effect]bool{tool.EffectUnknown: true, tool.EffectNone: false, tool.EffectRead: false, tool.EffectWrite: true, tool.EffectExec: true} {
+		for _, writes := range [][]string{nil, {"/w/a"}} {
+			name := fmt.Sprintf("t%d_%d", effect, len(writes))
+			want[name] = says || writes != nil
+			r.add(&writer{fake{tool.Spec{Name: name, Effect: effect}, false, func(context.Context, *tool.Invocation) (tool.Result, error) { return tool.Text("done"), nil }}, writes})
+			es = append(es, calls(name, name, `{}`))
+		}
+	}
+	r.model.turns = []turn{events(es...), events(llm.Text{Text: "Done."})}
+	r.run("Work.")
+	got := map[string]bool{}
+	for name, s := range r.starts() {
+		got[name] = s.Mutates
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("recorded as a change (-want +got):\n%s", diff)
+	}
+}
+
+// mending is a tool whose finalizer frees the disk.
+type mending struct {
+	fake
+	mend func()
+}
+
+func (m *mending) Finalize(context.Context, *tool.Call, *tool.Result) { m.mend() }
+
+type longer struct{}
+
+func (longer) Before(context.Context, *sched.Request) (sched.HookVerdict, error) {
+	return sched.HookVerdict{Args: json.RawMessage(`{"path":"` + strings.Repeat("x", 1<<20) + `"}`)}, nil
+}
+func (longer) After(context.Context, *sched.Request, *tool.Result) error { return nil }
+
+// A start that cannot be recorded ends the run, also when all that comes after
+// it can be again: what the disk does next is anybody's guess.
+func TestStartNotRecorded(t *testing.T) {
+	r := newRig(t, tool.Direct)
+	files := strings.TrimSuffix(r.opt.Log.Path(), ".jsonl") + ".files" // where long events go
+	ran := false
+	r.add(&mending{fake{tool.Spec{Name: "write", Effect: tool.EffectWrite, Input: []byte(path)}, false, func(context.Context, *tool.Invocation) (tool.Result, error) {
+		ran = true
+		return tool.Text("written"), nil
+	}}, func() {
+		if err := os.Remove(files); err != nil {
+			t.Error(err)
+		}
+	}})
+	r.opt.Sched.Hooks = []sched.Hook{longer{}}
+	r.model.turns = []turn{func(ctx context.Context, q *llm.Request, yield func(llm.Event, error) bool) {
+		if err := os.WriteFile(files, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+		events(calls("c1", "write", `{"path":"a"}`))(ctx, q, yield)
+	}, events(llm.Text{Text: "Done."})}
+	out := r.run("Work.")
+	last := r.agent.History()[2]
+	if out.Reason != agent.Failed || ran || len(r.model.asks) != 1 || last.Results[0].Code != tool.CodeNotStarted {
+		t.Errorf("%s (%v) after %d requests, ran: %v, the call: %+v", out.Reason, out.Err, len(r.model.asks), ran, last)
+	}
+}
