@@ -1,11 +1,93 @@
 package app
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
+	"capstan/internal/agent"
+	"capstan/internal/msg"
 	"capstan/internal/policy"
+	"capstan/internal/tool"
 )
+
+// talked returns a session in which something was said, and closes it. The model
+// answers with an error.
+func talked(t *testing.T, model string, calls ...tool.Call) (o Options, id string) {
+	t.Helper()
+	noEnv(t)
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	url, _ := recorder(t)
+	t.Setenv("OPENAI_BASE_URL", url)
+	s := open(t, Options{ApprovalMode: "yolo"}, nil)
+	c := converse(t, s, AgentOptions{Model: model}, calls...)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return s.opt, c.ID
+}
+
+// converse says something in a session and makes calls in it.
+func converse(t *testing.T, s *Session, o AgentOptions, calls ...tool.Call) *Conversation {
+	t.Helper()
+	c, err := s.Agent(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range c.Runtime().Run(t.Context(), s.View, calls) {
+		if r.Status != tool.Success {
+			t.Fatalf("%s: %s", r.Name, r.Text())
+		}
+	}
+	if out := c.Run(t.Context(), []msg.Part{msg.TextPart("hi")}); out.Reason != agent.Failed {
+		t.Fatalf("%+v", out)
+	}
+	return c
+}
+
+// again opens a session in the same place.
+func again(t *testing.T, o Options) *Session {
+	t.Helper()
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func call(name string, args map[string]any) tool.Call {
+	raw, _ := json.Marshal(args) // strings and lists only
+	return tool.Call{Name: name, Args: raw}
+}
+
+// The task list is there again when a session goes on.
+func TestResumeTodos(t *testing.T) {
+	todo := func(status ...string) tool.Call {
+		list := []any{}
+		for _, st := range status {
+			list = append(list, map[string]string{"content": "a step", "status": st})
+		}
+		return call("todo_write", map[string]any{"todos": list})
+	}
+	o, id := talked(t, "openai/m", todo("completed", "in_progress"))
+	s := again(t, o)
+	c, err := s.Agent(t.Context(), AgentOptions{Resume: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil { // so that the list stays as it is, and is told of
+		t.Fatal(err)
+	}
+	next := todo()
+	r, err := s.View().Visible("todo_write").Tool().Run(t.Context(), &tool.Invocation{Call: &next})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(r.Text(), "the list is as it was, 2 steps: 1 completed, 1 in progress, 0 pending") {
+		t.Errorf("%s", r.Text())
+	}
+}
 
 // The system prompt names the approval mode in force, also when it has changed
 // since the conversation began.

@@ -275,3 +275,31 @@ func TestServeInputFails(t *testing.T) {
 		t.Error(got, k.bad)
 	}
 }
+
+// A run that made its first request just before it ended has not begun the next
+// one: what comes then waits for that one's own first request.
+func TestServeAskedLate(t *testing.T) {
+	queued := 0
+	s := &server{w: New(Options{Out: io.Discard, Format: Text}), asked: make(chan struct{}, 1), done: make(chan *agent.Outcome, 1), c: Conversation{
+		Run:   func(context.Context, []msg.Part) *agent.Outcome { return &agent.Outcome{Reason: agent.Finished} },
+		Queue: func([]msg.Part) bool { queued++; return true },
+	}}
+	s.w.maxWaiting = 1000
+	for run := range 2 {
+		s.start(t.Context(), []msg.Part{msg.TextPart("a prompt")})
+		if run == 0 {
+			s.asked <- struct{}{} // and the end is seen first
+			s.ended(<-s.done)
+		}
+	}
+	select {
+	case <-s.asked:
+		s.begun()
+	default:
+	}
+	s.command(t.Context(), command{parts: []msg.Part{msg.TextPart("early")}})
+	if queued != 0 || len(s.waiting) != 1 {
+		t.Errorf("%d prompts were given to a run that has not begun, %d wait", queued, len(s.waiting))
+	}
+	s.ended(<-s.done)
+}
