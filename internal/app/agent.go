@@ -55,7 +55,7 @@ func (c *Conversation) Close() error {
 }
 
 // Agent returns the agent of a new or a resumed conversation. It asks the model
-// nothing yet, and records nothing.
+// nothing yet, and records nothing but another model than the session's.
 func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, error) {
 	if o.Continue && o.Resume != "" {
 		return nil, &UsageError{errors.New("--continue and --resume: give one of them")}
@@ -114,13 +114,19 @@ func (s *Session) resume(ctx context.Context, sessions *session.Store, prefix, m
 		return nil, errors.Join(err, log.Close())
 	}
 	if model == "" {
-		model, err = s.recorded(state.Header.Model)
+		model, err = s.recorded(lastModel(state))
 	}
 	if err == nil {
 		c.Model, err = s.Model(ctx, model)
 	}
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
+	}
+	if now := c.Model.String(); now != lastModel(state) {
+		if err := log.Set(modelKey, now); err != nil {
+			c.Model.Close()
+			return nil, errors.Join(err, log.Close())
+		}
 	}
 	c.log, c.Notes = log, state.Notes
 	return state, nil
@@ -148,8 +154,21 @@ func (s *Session) goOnIn(began string) error {
 	return s.checkExcluded()
 }
 
-// recorded returns the model that a session began with, if its provider is still
-// there. Without that, the name could fit another endpoint, and a conversation
+// modelKey is the key under which a session's record keeps its model, once that is
+// not the one that it began with.
+const modelKey = "model"
+
+// lastModel returns the model that a session was held with last.
+func lastModel(state *session.State) string {
+	var model string
+	if json.Unmarshal(state.Values[modelKey], &model) != nil || model == "" {
+		return state.Header.Model
+	}
+	return model
+}
+
+// recorded returns the model that a session was held with, if its provider is
+// still there. Without that, the name could fit another endpoint, and a conversation
 // that was held at one would be sent to the other.
 func (s *Session) recorded(model string) (string, error) {
 	name, _, ok := strings.Cut(model, "/")

@@ -104,3 +104,20 @@ func TestPromptFollowsTheMode(t *testing.T) {
 		}
 	}
 }
+
+// A model that was chosen for a session that goes on is that of the session from
+// then on.
+func TestResumeModel(t *testing.T) {
+	o, id := talked(t, "openai/first")
+	for _, step := range []struct{ asked, want string }{
+		{"", "openai/first"}, {"openai/second", "openai/second"}, {"", "openai/second"}, {"", "openai/second"}, {"openai/first", "openai/first"}, {"", "openai/first"},
+	} {
+		c := converse(t, again(t, o), AgentOptions{Model: step.asked, Resume: id})
+		if got := c.Model.String(); got != step.want {
+			t.Errorf("asked for %q: %s, want %s", step.asked, got, step.want)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
