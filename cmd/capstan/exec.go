@@ -42,7 +42,7 @@ because nobody could be asked and the program did not catch it, 130 interrupted.
   capstan exec --trace program.js
   echo 'return 6 * 7' | capstan exec -
   capstan exec --approval-mode auto-edit fix.js`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, 1, "one FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			var err error

@@ -123,3 +123,16 @@ func didYouMean(near []string) string {
 	}
 	return fmt.Sprintf("; did you mean %s?", strings.Join(near[:min(len(near), 3)], " or "))
 }
+
+// arguments wants so many of them, which it names.
+func arguments(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usage("%s needs %s", cmd.CommandPath(), what)
+		case len(args) > most:
+			return usage("%s takes %s, and nothing after it: %q", cmd.CommandPath(), what, args[most])
+		}
+		return nil
+	}
+}

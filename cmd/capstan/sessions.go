@@ -127,7 +127,7 @@ func newSessionsShow() *cobra.Command {
 		Use:   "show ID",
 		Short: "Show one session: what was said and done, what it cost, what is damaged",
 		Long:  "Shows one session. The beginning of an ID is enough when it begins only one.",
-		Args:  cobra.ExactArgs(1),
+		Args:  arguments(1, 1, "the ID of a session"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			store, err := openStore()
 			if err != nil {
@@ -160,7 +160,7 @@ func newSessionsExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export ID",
 		Short: "Write one session to stdout, as Markdown or as JSON with everything in it",
-		Args:  cobra.ExactArgs(1),
+		Args:  arguments(1, 1, "the ID of a session"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if asJSON {
 				format = string(session.JSON)

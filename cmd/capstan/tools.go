@@ -145,7 +145,7 @@ func newToolsShow() *cobra.Command {
 		Use:     "show NAME",
 		Short:   "Show one tool: description, signature, schema, who may call it",
 		Example: "  capstan tools show read_file",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, 1, "the name of a tool"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			s, v, err := f.open("")
 			if err != nil {

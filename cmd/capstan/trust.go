@@ -16,7 +16,7 @@ func newTrust() *cobra.Command {
 		Long: `Remembers that you trust a folder and all that lies in it. Until then a folder's
 .capstan/settings.json counts only where it denies or asks. Without DIR it is the
 workspace around the working directory. --trust does the same for one run.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, 1, "one directory"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir, err := os.Getwd()
 			if err != nil {
