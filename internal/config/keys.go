@@ -61,7 +61,7 @@ func (l *loader) section(d *document, name string, v *hujson.Value) {
 		switch {
 		case name == "hooks" && v.Value.Kind() != '[':
 			d.expect(v, name+"."+key, "a list")
-		case name == "mcpServers" && v.Value.Kind() != '{':
+		case name == "mcpServers" && v.Value.Kind() != '{' && v.Value.Kind() != 'n': // null is none
 			d.expect(v, name+"."+key, "an object")
 		}
 	})
