@@ -11,6 +11,7 @@ import (
 
 	"capstan/internal/agent"
 	"capstan/internal/builtin"
+	"capstan/internal/msg"
 	"capstan/internal/session"
 	"capstan/internal/tool"
 )
@@ -41,12 +42,27 @@ type Conversation struct {
 	// session and repaired, which files of conventions cannot be used.
 	Notes []string
 
-	log *session.Log
+	log  *session.Log
+	seen *builtin.Seen
 }
 
 // Recorded reports whether there is a record that the session can be resumed
 // from.
 func (c *Conversation) Recorded() bool { return c.log.Recorded() }
+
+// Run is that of the agent, and keeps in the record which files the session has
+// read: when it goes on they need not be read again before an edit.
+func (c *Conversation) Run(ctx context.Context, parts []msg.Part) *agent.Outcome {
+	out := c.Agent.Run(ctx, parts)
+	if files, fresh := c.seen.Fresh(); fresh {
+		_ = c.log.Set(seenKey, files) // a record that fails says so at its end, and files can be read again
+	}
+	return out
+}
+
+// seenKey is the key under which a session's record keeps the files that it has
+// read.
+const seenKey = "seen"
 
 // Close ends the record. The error says that its end could not be written.
 func (c *Conversation) Close() error {
@@ -72,7 +88,7 @@ func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, err
 		}
 		prefix = newest.ID
 	}
-	c := &Conversation{}
+	c := &Conversation{seen: &s.seen}
 	state := &session.State{}
 	if prefix == "" {
 		if c.Model, err = s.Model(ctx, o.Model); err != nil {
@@ -86,6 +102,7 @@ func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, err
 	if err := s.keepTodos(state, c.log); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	s.restoreSeen(state)
 	memory, warnings := agent.LoadMemory(agent.MemoryOptions{Home: s.home, Root: s.project, Dir: s.opt.Dir, Hidden: s.rules.Hidden})
 	c.Notes = append(append(c.Notes, warnings...), s.Warnings[told:]...)
 	ao := agent.Options{
@@ -199,6 +216,15 @@ func (s *Session) keepTodos(state *session.State, log *session.Log) error {
 		ours[t.Spec().Name] = true
 	}
 	return s.Registry.Replace(func(sp *tool.Spec) bool { return ours[sp.Name] }, loop...)
+}
+
+// restoreSeen takes over which files the session has read. A file that was read
+// in a run that crashed is not among them.
+func (s *Session) restoreSeen(state *session.State) {
+	var files []builtin.SeenFile
+	if json.Unmarshal(state.Values[seenKey], &files) == nil {
+		s.seen.Restore(files)
+	}
 }
 
 // prompt returns what makes the system prompt. Date and memory are those of the

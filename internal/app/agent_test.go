@@ -2,8 +2,12 @@ package app
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"capstan/internal/agent"
 	"capstan/internal/msg"
@@ -119,5 +123,39 @@ func TestResumeModel(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// What was read, or written, in a session need not be read again when it goes on,
+// unless it has changed since.
+func TestResumeReads(t *testing.T) {
+	create := func(name string) tool.Call {
+		return call("write_file", map[string]any{"file_path": name, "content": "one\n"})
+	}
+	o, id := talked(t, "openai/m", create("a"), create("b"))
+	edit := func(name string) tool.Call {
+		return call("edit", map[string]any{"file_path": name, "old_string": "one", "new_string": "two"})
+	}
+	for name, text := range map[string]string{"b": "one, changed\n", "c": "one\n"} {
+		if err := os.WriteFile(filepath.Join(o.Dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := again(t, o)
+	c, err := s.Agent(t.Context(), AgentOptions{Resume: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range c.Runtime().Run(t.Context(), s.View, []tool.Call{edit("a"), edit("b"), edit("c")}) {
+		line, _, _ := strings.Cut(r.Text(), ";")
+		got = append(got, line)
+	}
+	want := []string{"Edited a at line 1:\n1: two", "edit b: it has changed since it was read: read_file it again, then edit", "edit c: it has not been read in this session: read_file it first, then edit"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

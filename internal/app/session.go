@@ -67,6 +67,7 @@ type Session struct {
 	rules  *policy.Policy
 	shell  *shell.Runner
 	jobs   *shell.Jobs
+	seen   builtin.Seen  // the files that it has read
 	calls  sched.Options // of the runtime
 	rt     *sched.Runtime
 	runner *quickjs.Runner
@@ -239,7 +240,7 @@ func (e *UsageError) Unwrap() error { return e.Err }
 
 func (s *Session) register(roots []string) error {
 	hidden := func(path string) bool { return s.rules.Hidden(path) } // the rules come after the tools that they name
-	tools := builtin.All(builtin.Options{Dir: s.opt.Dir, Roots: roots, Hidden: hidden})
+	tools := builtin.All(builtin.Options{Dir: s.opt.Dir, Roots: roots, Hidden: hidden, Seen: &s.seen})
 	tools = append(tools, builtin.Shell(builtin.ShellOptions{Dir: s.opt.Dir, Runner: s.shell, Jobs: s.jobs, Spill: s.spill.stream})...)
 	var err error
 	if s.opt.Structured != nil {

@@ -33,6 +33,8 @@ type Options struct {
 	// resolved) a rule forbids to read; listings and searches leave them out.
 	// It is called by one goroutine of each call and must be quick.
 	Hidden func(path string) bool
+	// Seen is what the session has read so far; nil: nothing.
+	Seen *Seen
 }
 
 // All returns the file tools of one session. They share what the session has
@@ -58,7 +60,7 @@ type files struct {
 	dir   string
 	roots []string
 	hide  func(path string) bool
-	seen  tracker
+	seen  *Seen
 
 	// portable switches the Linux-only ways of opening files off, for tests.
 	portable bool
@@ -71,8 +73,10 @@ func newFiles(o Options) *files {
 	if real, err := follow(dir); err == nil { // else every call will say so
 		dir = real
 	}
-	f := &files{dir: dir, roots: o.Roots, hide: o.Hidden}
-	f.seen.init()
+	f := &files{dir: dir, roots: o.Roots, hide: o.Hidden, seen: o.Seen}
+	if f.seen == nil {
+		f.seen = &Seen{}
+	}
 	return f
 }
 

@@ -3,9 +3,10 @@ package builtin
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash/maphash"
+	"hash"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -150,8 +151,7 @@ const maxKept = maxWhole - 4096
 func (t *readFile) huge(ctx context.Context, h *handle, path string, r *reading) tool.Result {
 	ctx, stop := t.budget(ctx)
 	defer stop()
-	c := collector{skip: int(r.in.Offset), want: pageLines}
-	c.sum.SetSeed(t.seen.seed)
+	c := collector{skip: int(r.in.Offset), want: pageLines, sum: sha256.New()}
 	if r.in.Limit != nil {
 		c.want = int(*r.in.Limit)
 	} else if r.exact {
@@ -168,7 +168,7 @@ func (t *readFile) huge(ctx context.Context, h *handle, path string, r *reading)
 		c.add(buf[:n])
 		switch {
 		case errors.Is(err, io.EOF):
-			t.seen.set(path, c.sum.Sum64())
+			t.seen.noteSum(path, sum(c.sum.Sum(nil)[:len(sum{})]))
 			return c.answer(r, c.total())
 		case err != nil:
 			return t.fail(r.in.FilePath, err)
@@ -203,7 +203,7 @@ type collector struct {
 	breaks     int  // line breaks seen
 	open       bool // the last line has no line break yet
 	kept       []byte
-	sum        maphash.Hash
+	sum        hash.Hash // SHA-256
 }
 
 func (c *collector) full() bool {
