@@ -139,7 +139,13 @@ type Answered struct {
 }
 
 // Called is a step of a call, nested ones included (Call.ParentID).
-type Called struct{ Event sched.Event }
+type Called struct {
+	Event sched.Event
+	// Result is how a call settled, as the model reads it; nil before that.
+	// It comes at once: that of a batch as a whole is Observed when its last call
+	// has settled.
+	Result *msg.Result
+}
 
 // Observed: results, or a message of the user's (queued, or a nudge of the
 // agent's own) were added to the history.

@@ -88,8 +88,11 @@ func (a *Agent) observe(e sched.Event) {
 	if r != nil {
 		r.book.see(&e, a.pace)
 	}
+	var result *msg.Result
 	if e.Kind == sched.Settled {
-		err := a.record(func(l *session.Log) error { return l.Result(e.Call.ParentID, outcome(e.Result)) })
+		settled := outcome(e.Result)
+		result = &settled
+		err := a.record(func(l *session.Log) error { return l.Result(e.Call.ParentID, settled) })
 		if err != nil && r != nil {
 			r.fail(err)
 		}
@@ -97,7 +100,7 @@ func (a *Agent) observe(e sched.Event) {
 	if a.opt.Sched.Observe != nil {
 		a.opt.Sched.Observe(e)
 	}
-	a.emit(Called{e})
+	a.emit(Called{e, result})
 }
 
 // pace says what it means when a call of a tool takes long: job_output is there

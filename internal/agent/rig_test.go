@@ -205,6 +205,7 @@ func (r *rig) check(out *agent.Outcome) {
 	if n := len(r.events); n == 0 || r.events[n-1] != agent.Event(agent.Ended{Outcome: out}) {
 		r.t.Errorf("the last event is no Ended")
 	}
+	r.settled()
 	if r.opt.Log == nil || r.noLog(out) {
 		return
 	}
@@ -217,6 +218,30 @@ func (r *rig) check(out *agent.Outcome) {
 	}
 	if state.Unfinished || len(state.Notes) > 0 {
 		r.t.Errorf("the log is unfinished (%v) or damaged: %q", state.Unfinished, state.Notes)
+	}
+}
+
+// settled fails the test unless each result was told of when its call settled, as
+// it is in the history.
+func (r *rig) settled() {
+	r.t.Helper()
+	told := map[string]msg.Result{}
+	for _, e := range r.events {
+		switch e := e.(type) {
+		case agent.Called:
+			if (e.Result != nil) != (e.Event.Kind == sched.Settled) {
+				r.t.Errorf("%s %s with the result %v", e.Event.Call.ID, e.Event.Kind, e.Result)
+			}
+			if e.Result != nil {
+				told[e.Result.CallID] = *e.Result
+			}
+		case agent.Observed:
+			for _, res := range e.Message.Results {
+				if diff := cmp.Diff(res, told[res.CallID]); diff != "" {
+					r.t.Errorf("a result was told of otherwise than it is (- is, + told):\n%s", diff)
+				}
+			}
+		}
 	}
 }
 

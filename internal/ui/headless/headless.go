@@ -128,7 +128,7 @@ func (w *Writer) Event(e agent.Event) {
 		w.partial.end(w, e.Finish, e.Usage)
 		w.answered(e)
 	case agent.Called:
-		w.called(e.Event)
+		w.called(e)
 	case agent.Observed:
 		w.observed(e.Message)
 	}

@@ -50,15 +50,21 @@ func story(w *Writer) {
 	}}})
 	nested := &tool.Call{ID: "c1/1", ParentID: "c1", Name: "mcp__srv__do.it", Args: json.RawMessage(`{"x": 9007199254740993, "y": "` + "\u2028" + `"}`)}
 	refused := &tool.Call{ID: "c1/2", ParentID: "c1", Name: "nope", Args: json.RawMessage(`not json`)}
+	one, two := &tool.Call{ID: "c1", Name: "exec"}, &tool.Call{ID: "c2", Name: "broken"}
 	for _, e := range []sched.Event{
-		{Kind: sched.Started, Call: &tool.Call{ID: "c1", Name: "exec"}},
+		{Kind: sched.Started, Call: one},
+		{Kind: sched.Settled, Call: two, Result: &tool.Result{CallID: "c2", Status: tool.Failed, Code: tool.CodeInvalidArgs, Parts: []msg.Part{msg.TextPart("no JSON")}}},
 		{Kind: sched.Started, Call: nested}, {Kind: sched.Running, Call: nested}, {Kind: sched.Progress, Call: nested},
 		{Kind: sched.Settled, Call: refused, Result: &tool.Result{CallID: "c1/2", Status: tool.Failed, Code: tool.CodeUnknownTool, Parts: []msg.Part{msg.TextPart("no such tool")}}},
 		{Kind: sched.Settled, Call: nested, Result: &tool.Result{CallID: "c1/1", Status: tool.Success, Parts: []msg.Part{
 			msg.TextPart("seen"), {Kind: msg.Image, MIMEType: "image/png", Data: []byte("PNG")}, {Kind: msg.Audio, MIMEType: "audio/wav", Data: []byte("RIFF"), Name: "a.wav"}}}},
-		{Kind: sched.Settled, Call: &tool.Call{ID: "c1", Name: "exec"}, Result: &tool.Result{CallID: "c1"}},
+		{Kind: sched.Settled, Call: one, Result: &tool.Result{CallID: "c1", Status: tool.Success, Parts: []msg.Part{msg.TextPart("one"), msg.TextPart("two")}}},
 	} {
-		w.Event(agent.Called{Event: e})
+		c := agent.Called{Event: e}
+		if r := e.Result; r != nil {
+			c.Result = &msg.Result{CallID: r.CallID, Status: string(r.Status), Code: r.Code, Parts: r.Parts}
+		}
+		w.Event(c)
 	}
 	w.Event(agent.Observed{Message: msg.Message{Role: msg.Tool, Results: []msg.Result{
 		{CallID: "c1", Status: "success", Parts: []msg.Part{msg.TextPart("one"), msg.TextPart("two")}},

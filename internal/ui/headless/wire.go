@@ -160,13 +160,9 @@ func (w *Writer) answered(e agent.Answered) {
 	w.message("assistant", "", m, nil)
 }
 
-// observed shows what was added to the history: each result on a line of its
-// own, or a message of the user's.
+// observed shows a message of the user's that was added to the history. Results
+// have been shown as each came.
 func (w *Writer) observed(m msg.Message) {
-	for _, r := range m.Results {
-		failed := r.Status != string(tool.Success)
-		w.message("user", "", userMessage{"user", []any{toolResult{"tool_result", r.CallID, contentOf(r.Parts, 0), failed}}}, &callEnd{r.Status, r.Code})
-	}
 	content := []any{}
 	for _, p := range m.Parts {
 		if b := block(p); b != nil {
@@ -178,21 +174,25 @@ func (w *Writer) observed(m msg.Message) {
 	}
 }
 
-// called shows the nested calls, which stand in no message. Those of the model
-// are shown with its message.
-func (w *Writer) called(e sched.Event) {
-	if e.Call.ParentID == "" || e.Kind != sched.Started && e.Kind != sched.Settled {
+// called shows how a call ended, and that a nested one began, which stands in no
+// message. Those of the model are shown with its message.
+func (w *Writer) called(c agent.Called) {
+	e := c.Event
+	if e.Kind != sched.Started && e.Kind != sched.Settled {
 		return
 	}
-	if !w.nested[e.Call.ID] { // one that is refused before it is admitted only settles
+	if e.Call.ParentID != "" && !w.nested[e.Call.ID] { // one that is refused before it is admitted only settles
 		w.nested[e.Call.ID] = true
 		use := toolUse{"tool_use", e.Call.ID, e.Call.Name, input(string(e.Call.Args))}
 		w.message("assistant", e.Call.ParentID, assistantMessage{ID: "call_" + e.Call.ID, Type: "message", Role: "assistant", Model: w.opt.Session.Model, Content: []any{use}, StopReason: stopReason(llm.FinishCalls)}, nil)
 	}
 	if e.Kind == sched.Settled {
 		delete(w.nested, e.Call.ID)
-		r := e.Result
-		w.message("user", e.Call.ParentID, userMessage{"user", []any{toolResult{"tool_result", e.Call.ID, contentOf(r.Parts, maxNested), r.Status != tool.Success}}}, &callEnd{string(r.Status), r.Code})
+		r, most := c.Result, 0
+		if e.Call.ParentID != "" {
+			most = maxNested
+		}
+		w.message("user", e.Call.ParentID, userMessage{"user", []any{toolResult{"tool_result", r.CallID, contentOf(r.Parts, most), r.Status != string(tool.Success)}}}, &callEnd{r.Status, r.Code})
 	}
 }
 
