@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -217,8 +216,9 @@ func (f *agentFlags) converse(ctx context.Context, opt app.Options, ao app.Agent
 	for _, n := range c.Notes {
 		fmt.Fprintf(stderr, "capstan: note: %s\n", s.Redact(n))
 	}
-	out.Describe(headless.Session{ID: c.ID, Dir: opt.Dir, Model: c.Model.String(), Mode: s.Mode(), ApprovalMode: s.ApprovalMode(), Version: ao.Version, Tools: func() []string { return names(s.View()) }, Skills: s.Skills})
-	outcomes, bad := f.serve(ctx, c, out, first)
+	out.Describe(headless.Session{ID: c.ID, Dir: opt.Dir, Model: c.Model.String(), Mode: s.Mode(), ApprovalMode: s.ApprovalMode(), Version: ao.Version, Structured: opt.Structured != nil, Tools: func() []string { return names(s.View()) }, Skills: s.Skills})
+	ended := &runs{session: s}
+	bad := f.serve(ctx, c, out, first, ended)
 	cause := context.Cause(ctx) // what comes later does not undo what has finished
 	if err := out.Err(); err != nil {
 		cause = outputError(err)
@@ -226,23 +226,22 @@ func (f *agentFlags) converse(ctx context.Context, opt app.Options, ao app.Agent
 	for _, job := range s.EndJobs() {
 		fmt.Fprintf(stderr, "capstan: Ended with the run: %s\n", job)
 	}
-	code := conclude(s, c, outcomes)
+	code := ended.conclude(c)
 	if err := c.Close(); err != nil { // no error of converse: the run has been shown as JSON, and is one object
 		fmt.Fprintf(stderr, "capstan: %s\n", s.Redact(fmt.Sprintf("recording the end of the session: %v", err)))
 		return &exitError{code: exitFailed}
 	}
-	return f.ending(code, cause, bad, outcomes)
+	return f.ending(code, cause, bad, ended)
 }
 
 // ending is how the command ends after its runs, of which the last one gives
-// code. cause is why their context or their
-// output ended, if one did.
-func (f *agentFlags) ending(code int, cause error, bad int, outcomes []*agent.Outcome) error {
+// code. cause is why their context or their output ended, if one did.
+func (f *agentFlags) ending(code int, cause error, bad int, ended *runs) error {
 	switch {
 	case errors.Is(cause, headless.ErrClosed):
 		code = exitInterrupted
 	case errors.Is(cause, errOutput):
-		if !slices.ContainsFunc(outcomes, func(o *agent.Outcome) bool { return errors.Is(o.Err, errOutput) }) {
+		if !ended.output {
 			return failed(cause) // nothing was said of it yet
 		}
 		code = exitFailed
@@ -250,7 +249,7 @@ func (f *agentFlags) ending(code int, cause error, bad int, outcomes []*agent.Ou
 		code = exitInterrupted
 	case code == exitOK && bad > 0:
 		code = exitFailed
-	case len(outcomes) == 0:
+	case ended.ended == 0:
 		return usage("there was no prompt on standard input: each is a line {\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"…\"}}")
 	}
 	if code != exitOK {
@@ -281,8 +280,7 @@ func names(v *tool.View) []string {
 }
 
 // serve answers the prompts, and counts the lines of input that were none.
-func (f *agentFlags) serve(ctx context.Context, c *app.Conversation, out *headless.Writer, first []msg.Part) ([]*agent.Outcome, int) {
-	bad := 0
+func (f *agentFlags) serve(ctx context.Context, c *app.Conversation, out *headless.Writer, first []msg.Part, ended *runs) (bad int) {
 	run := func(ctx context.Context, parts []msg.Part) *agent.Outcome {
 		o := c.Run(ctx, parts)
 		if o.Err != nil {
@@ -294,13 +292,14 @@ func (f *agentFlags) serve(ctx context.Context, c *app.Conversation, out *headle
 		out.Begin()
 		o := run(ctx, first)
 		out.Result(o)
-		return []*agent.Outcome{o}, 0
+		ended.add(o)
+		return 0
 	}
-	outcomes := out.Serve(ctx, os.Stdin, first, headless.Conversation{Run: run, Queue: c.Queue}, func(err error) {
+	out.Serve(ctx, os.Stdin, first, headless.Conversation{Run: run, Queue: c.Queue, Ended: ended.add, Bad: func(err error) {
 		bad++
 		fmt.Fprintf(stderr, "capstan: %v\n", err)
-	})
-	return outcomes, bad
+	}})
+	return bad
 }
 
 // notice tells a person what does not go as it should.
@@ -320,38 +319,6 @@ func notice(s *app.Session, e agent.Event) {
 	if text != "" {
 		fmt.Fprintf(stderr, "capstan: %s\n", s.Redact(text))
 	}
-}
-
-// conclude says on stderr what did not go well, and returns the exit code: that
-// of the last run, but 3 when all went well and something was denied for want of
-// somebody to ask.
-func conclude(s *app.Session, c *app.Conversation, outcomes []*agent.Outcome) int {
-	const shown = 5 // denials
-	code, unasked := exitOK, 0
-	for _, o := range outcomes {
-		code = exitCode(o)
-		for _, d := range o.Denials {
-			if !d.Unasked {
-				continue
-			}
-			if unasked++; unasked <= shown {
-				fmt.Fprintf(stderr, "capstan: %s\n", s.Redact(oneLine(d.Reason, 1000)))
-			}
-		}
-		if o.Err != nil {
-			fmt.Fprintf(stderr, "capstan: %s\n", s.Redact(o.Err.Error()))
-		}
-	}
-	if unasked > shown {
-		fmt.Fprintf(stderr, "capstan: %d more calls were denied because nobody could be asked\n", unasked-shown)
-	}
-	if code != exitOK && c.Recorded() {
-		fmt.Fprintf(stderr, "capstan: to go on: capstan --resume %s -p \"…\"\n", c.ID)
-	}
-	if code == exitOK && unasked > 0 {
-		return exitUnasked
-	}
-	return code
 }
 
 func exitCode(o *agent.Outcome) int {

@@ -60,6 +60,7 @@ type Session struct {
 	Mode         string // direct, code or both
 	ApprovalMode string // as --approval-mode spells it
 	Version      string // of Capstan
+	Structured   bool   // the answer has to fit a schema
 	// Tools returns the names that the model may call directly.
 	Tools func() []string
 	// Skills returns the names of the skills that it may load.

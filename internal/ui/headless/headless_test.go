@@ -139,7 +139,7 @@ func TestResult(t *testing.T) {
 		{JSON, structured, line("success", false, "finished", "0", `"result":"{\"n\":12345678901234567890,\"a\":[]}","structured_output":{"n":12345678901234567890,"a":[]},`)},
 		{JSON, failed, line("error_during_execution", true, "failed", "1", `"last_text":"half","errors":["no\nmore"],"error":{"message":"no\nmore"},`)},
 		{JSON, &agent.Outcome{Reason: agent.MaxTurns}, line("error_max_turns", true, "max_turns", "0", "")},
-		{JSON, &agent.Outcome{Reason: agent.NoAnswer}, line("error_max_structured_output_retries", true, "no_answer", "0", "")},
+		{JSON, &agent.Outcome{Reason: agent.NoAnswer}, line("error_during_execution", true, "no_answer", "0", "")},
 		{JSON, &agent.Outcome{Reason: agent.Interrupted}, line("error_during_execution", true, "interrupted", "0", "")},
 	} {
 		var out bytes.Buffer
@@ -152,6 +152,14 @@ func TestResult(t *testing.T) {
 		if diff := cmp.Diff(tc.want, random.ReplaceAllString(out.String(), `"uuid":"U"`)); diff != "" {
 			t.Errorf("%s, %s: (-want +got)\n%s", tc.format, tc.o.Reason, diff)
 		}
+	}
+
+	var out bytes.Buffer
+	w := New(Options{Out: &out, Format: JSON})
+	w.Describe(Session{Structured: true})
+	w.Result(&agent.Outcome{Reason: agent.NoAnswer})
+	if diff := cmp.Diff(line("error_max_structured_output_retries", true, "no_answer", "0", ""), random.ReplaceAllString(out.String(), `"uuid":"U"`)); diff != "" {
+		t.Errorf("with a schema: (-want +got)\n%s", diff)
 	}
 }
 

@@ -17,6 +17,10 @@ type Conversation struct {
 	// Queue adds a prompt while Run is under way, and reports whether that Run
 	// will still answer it.
 	Queue func(parts []msg.Part) bool
+	// Ended gets how each run ended, after that was shown.
+	Ended func(*agent.Outcome)
+	// Bad gets each line of the input that cannot be used.
+	Bad func(error)
 }
 
 // maxWaiting bounds the prompts that wait for an answer, in bytes.
@@ -27,13 +31,13 @@ var errAsked = errors.New("the client asked to interrupt")
 
 // Serve answers first, when it is not nil, and then the prompts of in, one on
 // each line, until in ends and the last is answered, or until ctx ends. A prompt
-// that comes while the agent works joins what it works on. bad gets each line
-// that cannot be used. It returns how the runs ended; each has been shown.
+// that comes while the agent works joins what it works on. Nothing is kept of the
+// runs that have ended: there may be any number.
 //
 // What reads in cannot be interrupted: when ctx ends first, it is left behind
 // until in is closed.
-func (w *Writer) Serve(ctx context.Context, in io.Reader, first []msg.Part, c Conversation, bad func(error)) []*agent.Outcome {
-	s := &server{w: w, c: c, bad: bad, asked: make(chan struct{}, 1), done: make(chan *agent.Outcome, 1)}
+func (w *Writer) Serve(ctx context.Context, in io.Reader, first []msg.Part, c Conversation) {
+	s := &server{w: w, c: c, asked: make(chan struct{}, 1), done: make(chan *agent.Outcome, 1)}
 	w.onAsked(func() {
 		select {
 		case s.asked <- struct{}{}:
@@ -57,18 +61,15 @@ func (w *Writer) Serve(ctx context.Context, in io.Reader, first []msg.Part, c Co
 		s.start(ctx, first)
 	}
 	s.loop(ctx, lines)
-	return s.outcomes
 }
 
 // A server is one Serve.
 type server struct {
-	w   *Writer
-	c   Conversation
-	bad func(error)
+	w *Writer
+	c Conversation
 
-	asked    chan struct{} // the run under way takes what is queued
-	done     chan *agent.Outcome
-	outcomes []*agent.Outcome
+	asked chan struct{} // the run under way takes what is queued
+	done  chan *agent.Outcome
 
 	running bool
 	taking  bool // asked was seen
@@ -149,7 +150,7 @@ func (s *server) ended(o *agent.Outcome) {
 	default:
 	}
 	s.w.Result(o)
-	s.outcomes = append(s.outcomes, o)
+	s.c.Ended(o)
 }
 
 func (s *server) queue(parts []msg.Part) {
@@ -162,7 +163,7 @@ func (s *server) command(ctx context.Context, c command) {
 	switch {
 	case c.err != nil:
 		s.w.inputError(c.err)
-		s.bad(c.err)
+		s.c.Bad(c.err)
 	case c.control != nil:
 		s.control(c.control)
 	case !s.running:
@@ -170,7 +171,7 @@ func (s *server) command(ctx context.Context, c command) {
 	case s.bytes+size(c.parts) > s.w.maxWaiting:
 		err := fmt.Errorf("a prompt was not taken: more than %d bytes of prompts wait for an answer", s.w.maxWaiting)
 		s.w.inputError(err)
-		s.bad(err)
+		s.c.Bad(err)
 	case s.taking:
 		s.bytes += size(c.parts)
 		s.queue(c.parts)

@@ -49,9 +49,12 @@ func newTalk(t *testing.T, first string) *talk {
 		parts = []msg.Part{msg.TextPart(first)}
 	}
 	go func() {
-		o := k.w.Serve(ctx, in, parts, Conversation{Run: k.run, Queue: k.queue}, func(err error) { k.bad = append(k.bad, err.Error()) })
+		var ended []*agent.Outcome
+		k.w.Serve(ctx, in, parts, Conversation{Run: k.run, Queue: k.queue,
+			Ended: func(o *agent.Outcome) { ended = append(ended, o) },
+			Bad:   func(err error) { k.bad = append(k.bad, err.Error()) }})
 		in.Close()
-		k.ended <- o
+		k.ended <- ended
 	}()
 	t.Cleanup(func() { cancel(); w.Close() })
 	return k
@@ -283,6 +286,7 @@ func TestServeAskedLate(t *testing.T) {
 	s := &server{w: New(Options{Out: io.Discard, Format: Text}), asked: make(chan struct{}, 1), done: make(chan *agent.Outcome, 1), c: Conversation{
 		Run:   func(context.Context, []msg.Part) *agent.Outcome { return &agent.Outcome{Reason: agent.Finished} },
 		Queue: func([]msg.Part) bool { queued++; return true },
+		Ended: func(*agent.Outcome) {},
 	}}
 	s.w.maxWaiting = 1000
 	for run := range 2 {

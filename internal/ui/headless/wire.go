@@ -213,10 +213,10 @@ func (w *Writer) result(o *agent.Outcome) resultLine {
 	}
 	l.LastText = o.Text
 	l.IsError, l.Subtype = true, "error_during_execution"
-	switch o.Reason {
-	case agent.MaxTurns:
+	switch {
+	case o.Reason == agent.MaxTurns:
 		l.Subtype = "error_max_turns"
-	case agent.NoAnswer:
+	case o.Reason == agent.NoAnswer && w.opt.Session.Structured:
 		l.Subtype = "error_max_structured_output_retries"
 	}
 	if o.Err != nil {
