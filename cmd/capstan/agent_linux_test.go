@@ -189,36 +189,15 @@ func TestAgentSignals(t *testing.T) {
 		"lines":  {"--model", "openai/m", "--input-format", "stream-json"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in, hold, err := os.Pipe() // never written to
-			if err != nil {
-				t.Fatal(err)
+			w := newWaiting(t, args, "OPENAI_BASE_URL="+long)
+			if name == "output" {
+				w.cmd.Stdin = nil
 			}
-			defer in.Close()
-			defer hold.Close()
-			reads, out, err := os.Pipe() // never read
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer reads.Close()
-			defer out.Close()
-			dir := t.TempDir()
-			cmd := exec.Command(binary, args...)
-			cmd.Dir, cmd.Env, cmd.Stdout = dir, environment(dir, "OPENAI_BASE_URL="+long), out
-			if name != "output" {
-				cmd.Stdin = in
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			until(t, "it waits", func() bool { return blocked(cmd.Process.Pid) })
-			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-				t.Fatal(err)
-			}
-			timer := time.AfterFunc(60*time.Second, func() { cmd.Process.Kill() })
-			defer timer.Stop()
-			_ = cmd.Wait()
-			if code := cmd.ProcessState.ExitCode(); code != 130 {
-				t.Errorf("exit code %d, want 130", code)
+			w.start(t)
+			w.until(t, "it waits", w.blocked)
+			w.signal(t, syscall.SIGINT)
+			if code := w.end(t); code != 130 {
+				t.Errorf("exit code %d, want 130; stderr: %s", code, w.stderr())
 			}
 		})
 	}

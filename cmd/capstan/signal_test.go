@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -31,32 +30,19 @@ await tools.run_shell_command({ command: "sleep 300 & setsid sleep 300 & (setsid
 		{syscall.SIGKILL, -1},
 	} {
 		t.Run(tc.signal.String(), func(t *testing.T) {
-			dir, mark := t.TempDir(), fmt.Sprintf("capstan-signal-%d-%d", os.Getpid(), tc.signal)
-			cmd := exec.Command(binary, "exec", "--approval-mode", "yolo", "-e", program)
-			cmd.Dir = dir
-			cmd.Env = append(os.Environ(), "HOME="+dir, "MARK="+mark)
-			var out, errs bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &out, &errs
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			until(t, "the command runs", func() bool {
+			mark := fmt.Sprintf("capstan-signal-%d-%d", os.Getpid(), tc.signal)
+			w := newWaiting(t, []string{"exec", "--approval-mode", "yolo", "-e", program}, "MARK="+mark)
+			var out bytes.Buffer
+			w.cmd.Stdin, w.cmd.Stdout = nil, &out
+			w.start(t)
+			dir := w.cmd.Dir
+			w.until(t, "the command runs", func() bool {
 				_, err := os.Stat(filepath.Join(dir, "ready"))
 				return err == nil && len(sleeping(mark)) >= 6
 			})
-			if err := cmd.Process.Signal(tc.signal); err != nil {
-				t.Fatal(err)
-			}
-			done := make(chan error, 1)
-			go func() { done <- cmd.Wait() }()
-			select {
-			case <-done:
-			case <-time.After(60 * time.Second):
-				cmd.Process.Kill()
-				t.Fatal("it did not end")
-			}
-			if code := cmd.ProcessState.ExitCode(); code != tc.code {
-				t.Errorf("exit code %d, want %d; stderr: %s", code, tc.code, errs.String())
+			w.signal(t, tc.signal)
+			if code := w.end(t); code != tc.code {
+				t.Errorf("exit code %d, want %d; stderr: %s", code, tc.code, w.stderr())
 			}
 			until(t, "nothing is left", func() bool { return len(processes(mark, dir)) == 0 })
 			if tc.signal == syscall.SIGKILL {
@@ -65,7 +51,7 @@ await tools.run_shell_command({ command: "sleep 300 & setsid sleep 300 & (setsid
 			if out.String() != "started\n" { // what was printed stays
 				t.Errorf("stdout %q", out.String())
 			}
-			if s := errs.String(); !strings.Contains(s, "error: interrupted") || !strings.Contains(s, "Ended with the run: job-1: sleep 300") {
+			if s := w.stderr(); !strings.Contains(s, "error: interrupted") || !strings.Contains(s, "Ended with the run: job-1: sleep 300") {
 				t.Errorf("stderr %q", s)
 			}
 		})
@@ -102,39 +88,12 @@ func TestSignalWhileBlocked(t *testing.T) {
 		"output":         {"exec", "-e", `text("x".repeat(1 << 20)); await tools.list_directory({}); text("x".repeat(1 << 20))`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in, hold, err := os.Pipe() // never closed, never written to
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer in.Close()
-			defer hold.Close()
-			reads, out, err := os.Pipe() // never read from
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer reads.Close()
-			defer out.Close()
-			dir := t.TempDir()
-			cmd := exec.Command(binary, args...)
-			cmd.Dir, cmd.Stdin, cmd.Stdout = dir, in, out
-			cmd.Env = append(os.Environ(), "HOME="+dir)
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			until(t, "it waits", func() bool { return blocked(cmd.Process.Pid) })
-			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
-			done := make(chan error, 1)
-			go func() { done <- cmd.Wait() }()
-			select {
-			case <-done:
-			case <-time.After(60 * time.Second):
-				cmd.Process.Kill()
-				t.Fatal("it did not end")
-			}
-			if code := cmd.ProcessState.ExitCode(); code != 130 {
-				t.Errorf("exit code %d, want 130", code)
+			w := newWaiting(t, args)
+			w.start(t)
+			w.until(t, "it waits", w.blocked)
+			w.signal(t, syscall.SIGTERM)
+			if code := w.end(t); code != 130 {
+				t.Errorf("exit code %d, want 130; stderr: %s", code, w.stderr())
 			}
 		})
 	}
