@@ -121,10 +121,14 @@ func (f *agentFlags) run(outer context.Context) error {
 	out := headless.New(headless.Options{Out: stdout, Format: format, Partial: f.partial, Failed: func(err error) { end(outputError(err)) }})
 	opt, ao, err := f.options(format)
 	if err == nil {
-		err = f.converse(ctx, opt, ao, out)
+		err = f.converse(ctx, opt, ao, out, stdout)
 	}
 	if e, ok := errors.AsType[*exitError](err); err != nil && format != headless.Text && (!ok || e.err != nil) {
-		out.Result(&agent.Outcome{Reason: agent.Failed, Err: err}) // who reads JSON gets also this as JSON (BUG-AH-06)
+		reason := agent.Failed
+		if ok && e.code == exitInterrupted {
+			reason = agent.Interrupted
+		}
+		out.Result(&agent.Outcome{Reason: reason, Err: err}) // who reads JSON gets also this as JSON (BUG-AH-06)
 	}
 	return err
 }
@@ -188,12 +192,15 @@ func (f *agentFlags) limits() (l agent.Limits, err error) {
 }
 
 // converse runs prompts until there are no more.
-func (f *agentFlags) converse(ctx context.Context, opt app.Options, ao app.AgentOptions, out *headless.Writer) error {
+func (f *agentFlags) converse(ctx context.Context, opt app.Options, ao app.AgentOptions, out *headless.Writer, stdout *patient) error {
 	var first []msg.Part
 	err := giveWay(ctx, func() (err error) {
 		first, err = f.firstPrompt()
 		return err
 	})
+	if ctx.Err() != nil && err != nil {
+		return &exitError{exitInterrupted, errNoTask}
+	}
 	if err != nil {
 		return err
 	}
@@ -218,7 +225,7 @@ func (f *agentFlags) converse(ctx context.Context, opt app.Options, ao app.Agent
 	}
 	out.Describe(headless.Session{ID: c.ID, Dir: opt.Dir, Model: c.Model.String(), Mode: s.Mode(), ApprovalMode: s.ApprovalMode(), Version: ao.Version, Structured: opt.Structured != nil, Tools: func() []string { return names(s.View()) }, Skills: s.Skills})
 	ended := &runs{session: s}
-	bad := f.serve(ctx, c, out, first, ended)
+	bad := f.serve(ctx, c, &shown{out, stdout, ao.Limits.Wall}, first, ended)
 	cause := context.Cause(ctx) // what comes later does not undo what has finished
 	if err := out.Err(); err != nil {
 		cause = outputError(err)
@@ -240,11 +247,15 @@ func (f *agentFlags) ending(code int, cause error, bad int, ended *runs) error {
 	switch {
 	case errors.Is(cause, headless.ErrClosed):
 		code = exitInterrupted
+	case errors.Is(cause, errLate):
+		return &exitError{exitLimit, errLate}
 	case errors.Is(cause, errOutput):
 		if !ended.output {
 			return failed(cause) // nothing was said of it yet
 		}
 		code = exitFailed
+	case cause != nil && ended.ended == 0:
+		return &exitError{exitInterrupted, errNoTask}
 	case cause != nil && code == exitOK && f.inputFormat != "text": // it waited for a prompt
 		code = exitInterrupted
 	case code == exitOK && bad > 0:
@@ -258,6 +269,9 @@ func (f *agentFlags) ending(code int, cause error, bad int, ended *runs) error {
 	return nil
 }
 
+// errNoTask is why the command ends that is interrupted before anything was asked.
+var errNoTask = errors.New("interrupted while it waited for a task")
+
 // errOutput is the error of output that cannot be written although somebody
 // wants it.
 var errOutput = errors.New("writing the output")
@@ -265,7 +279,10 @@ var errOutput = errors.New("writing the output")
 // outputError says why a run ends whose output failed: whoever left is no error
 // of ours, a full disk is.
 func outputError(err error) error {
-	if errors.Is(err, errGone) || nobodyReads(err) {
+	switch {
+	case errors.Is(err, errLate):
+		return errLate
+	case errors.Is(err, errGone) || nobodyReads(err):
 		return headless.ErrClosed
 	}
 	return fmt.Errorf("%w: %w", errOutput, err)
@@ -279,9 +296,17 @@ func names(v *tool.View) []string {
 	return out
 }
 
+// shown is where runs are shown, and how long each may take with that.
+type shown struct {
+	*headless.Writer
+	stdout *patient
+	wall   time.Duration // 0: without end
+}
+
 // serve answers the prompts, and counts the lines of input that were none.
-func (f *agentFlags) serve(ctx context.Context, c *app.Conversation, out *headless.Writer, first []msg.Part, ended *runs) (bad int) {
+func (f *agentFlags) serve(ctx context.Context, c *app.Conversation, out *shown, first []msg.Part, ended *runs) (bad int) {
 	run := func(ctx context.Context, parts []msg.Part) *agent.Outcome {
+		out.stdout.waitFor(out.wall)
 		o := c.Run(ctx, parts)
 		if o.Err != nil {
 			o.Err = c.Model.Explain(o.Err)
@@ -295,7 +320,11 @@ func (f *agentFlags) serve(ctx context.Context, c *app.Conversation, out *headle
 		ended.add(o)
 		return 0
 	}
-	out.Serve(ctx, os.Stdin, first, headless.Conversation{Run: run, Queue: c.Queue, Ended: ended.add, Bad: func(err error) {
+	done := func(o *agent.Outcome) {
+		out.stdout.waitFor(0) // it waits for a prompt now
+		ended.add(o)
+	}
+	out.Serve(ctx, os.Stdin, first, headless.Conversation{Run: run, Queue: c.Queue, Ended: done, Bad: func(err error) {
 		bad++
 		fmt.Fprintf(stderr, "capstan: %v\n", err)
 	}})

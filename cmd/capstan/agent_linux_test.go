@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -241,5 +243,54 @@ func TestSlowInput(t *testing.T) {
 	}
 	if body := <-asked; !strings.Contains(body, "late words") {
 		t.Errorf("the request has not what was piped: %s", body)
+	}
+}
+
+// The time of a run is over also when nobody reads its output, be it the lines of
+// a run that goes on or the answer of one that is done.
+func TestWallTimeUnread(t *testing.T) {
+	url := answer(t, says(strings.Repeat("x", 1<<20)))
+	for _, format := range []string{"text", "json", "stream-json"} {
+		reads, out, err := os.Pipe() // never read
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		cmd := exec.Command(binary, "-p", "hi", "--model", "openai/m", "--max-wall-time", "2s", "--output-format", format)
+		cmd.Dir, cmd.Env, cmd.Stdout = dir, environment(dir, "OPENAI_BASE_URL="+url), out
+		_, errs, code := runCapstan(t, cmd)
+		if code != 55 || !strings.Contains(errs, "--max-wall-time") {
+			t.Errorf("%s: exit code %d, stderr %s", format, code, errs)
+		}
+		reads.Close()
+		out.Close()
+	}
+}
+
+// An interrupt while the task is still read is an object all the same for who
+// reads JSON.
+func TestInterruptBeforeTask(t *testing.T) {
+	for _, args := range [][]string{
+		{"--output-format", "json"},
+		{"--output-format", "stream-json"},
+		{"--output-format", "json", "--input-format", "stream-json"},
+	} {
+		w := newWaiting(t, append(args, "--model", "openai/m"), "OPENAI_BASE_URL=http://127.0.0.1:9/v1")
+		var out bytes.Buffer
+		w.cmd.Stdout = &out
+		w.start(t)
+		w.until(t, "it waits for its task", w.blocked)
+		w.signal(t, syscall.SIGINT)
+		code := w.end(t)
+		var result struct {
+			Type, Subtype, Reason string
+			IsError               bool `json:"is_error"`
+		}
+		if err := json.Unmarshal(out.Bytes(), &result); err != nil {
+			t.Errorf("%q: %v: %s", args, err, out.String())
+		}
+		if got := fmt.Sprint(code, result); got != "130 {result error_during_execution interrupted true}" {
+			t.Errorf("%q: %s: %s", args, got, w.stderr())
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -64,7 +65,7 @@ func giveWay(ctx context.Context, f func() error) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(time.Second):
+	case <-time.After(readGrace):
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, errTimeout) {
 		return failed(cause)
@@ -73,22 +74,32 @@ func giveWay(ctx context.Context, f func() error) error {
 }
 
 // A patient writer writes to what may be a pipe that nobody reads. It waits for
-// the reader, but after ctx has ended not for long.
+// the reader, but not for long after ctx has ended or the time of the run is
+// over.
 type patient struct {
 	ctx   context.Context
 	lines chan []byte
 	done  chan error
-	gone  bool
+	gone  error // why nothing is written any more
+
+	late chan int // holds the number of the limit that is over
+
+	mu    sync.Mutex
+	limit int // number of the limit that counts
+	timer *time.Timer
 }
 
 // newPatient returns a writer to a file. What goes to a terminal is made safe
 // for it.
 func newPatient(ctx context.Context, f *os.File) *patient {
-	var w io.Writer = f
 	if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-		w = visible{f}
+		return patientOf(ctx, visible{f})
 	}
-	p := &patient{ctx: ctx, lines: make(chan []byte), done: make(chan error, 1)}
+	return patientOf(ctx, f)
+}
+
+func patientOf(ctx context.Context, w io.Writer) *patient {
+	p := &patient{ctx: ctx, lines: make(chan []byte), done: make(chan error, 1), late: make(chan int, 1)}
 	go func() {
 		for b := range p.lines {
 			_, err := w.Write(b)
@@ -98,32 +109,87 @@ func newPatient(ctx context.Context, f *os.File) *patient {
 	return p
 }
 
-var errGone = errors.New("nobody reads the output")
+var (
+	errGone = errors.New("nobody reads the output")
+	errLate = errors.New("the output was not read before the time of the run was over (--max-wall-time)")
+)
+
+// readGrace is how long a reader is still waited for when there is no more time.
+const readGrace = time.Second
+
+// waitFor sets how long the reader is waited for from now on, also by a Write
+// that is under way; 0 is without end. What was set before no longer counts.
+func (p *patient) waitFor(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limit++
+	n := p.limit
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	select {
+	case <-p.late:
+	default:
+	}
+	if d > 0 {
+		p.timer = time.AfterFunc(d, func() { p.over(n) })
+	}
+}
+
+// over says that the time of limit n is over, if that still counts.
+func (p *patient) over(n int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n != p.limit {
+		return false
+	}
+	select {
+	case p.late <- n:
+	default:
+	}
+	return true
+}
 
 // Write is called by one goroutine at a time.
 func (p *patient) Write(b []byte) (int, error) {
-	if p.gone {
-		return 0, errGone
+	if p.gone != nil {
+		return 0, p.gone
 	}
 	p.lines <- b
-	var err error
-	select {
-	case err = <-p.done:
-	case <-p.ctx.Done():
-		select {
-		case err = <-p.done:
-		case <-time.After(time.Second):
-			p.gone, err = true, errGone // the writing goroutine is left behind, the process ends soon
-		}
-	}
-	if err != nil {
+	if err := p.written(); err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
 
-func (p *patient) close() {
-	if !p.gone {
-		close(p.lines)
+// written waits until what was handed over is written, or for as long as it may.
+func (p *patient) written() error {
+	for {
+		select {
+		case err := <-p.done:
+			return err
+		case <-p.ctx.Done():
+			return p.last(errGone)
+		case n := <-p.late:
+			if p.over(n) { // for the next Write too
+				return p.last(errLate)
+			}
+		}
 	}
+}
+
+// last waits for the reader a last time.
+func (p *patient) last(gone error) error {
+	select {
+	case err := <-p.done:
+		return err
+	case <-time.After(readGrace):
+		p.gone = gone // the writing goroutine is left behind until somebody reads, or the process ends
+		return gone
+	}
+}
+
+func (p *patient) close() {
+	p.waitFor(0)
+	close(p.lines)
 }
