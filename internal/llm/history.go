@@ -146,8 +146,8 @@ func (v *validator) result(p place, c msg.Call, id string) msg.Result {
 	return out
 }
 
-// spoken returns the parts that can be sent. own says that they go back to the
-// origin that wrote them.
+// spoken returns the parts that can be sent, in a list of its own. own says that
+// they go back to the origin that wrote them.
 func (v *validator) spoken(parts []msg.Part, own bool) []msg.Part {
 	if len(parts) == 0 {
 		return nil
@@ -192,7 +192,7 @@ func (v *validator) put(m msg.Message) {
 		if m.Origin == v.demands.Origin {
 			last.Origin = m.Origin
 		}
-		last.Parts = append(last.Parts[:len(last.Parts):len(last.Parts)], m.Parts...)
+		last.Parts = append(last.Parts, m.Parts...) // a list of our own, see spoken
 		return
 	}
 	v.out = append(v.out, m)

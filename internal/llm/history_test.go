@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -276,6 +277,41 @@ func TestValidKeepsPrefix(t *testing.T) {
 			t.Fatalf("turn %d changed what was before:\n%s\nnow:\n%s", i, before, now)
 		}
 		before = now
+	}
+}
+
+// prompts are messages of one role in a row, as a session has them whose
+// provider never answered.
+func prompts(n int) []msg.Message {
+	var out []msg.Message
+	for i := range n {
+		out = append(out, user(fmt.Sprint("prompt ", i)))
+	}
+	return out
+}
+
+// What follows each other in one role is put together at a cost that grows with
+// its length, not with the square of it. By that 10,000 would take 8 GB.
+func TestValidManyOfOneRole(t *testing.T) {
+	const n = 10_000
+	history := prompts(n)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got := Valid(history, Demands{})
+	runtime.ReadMemStats(&after)
+	if len(got) != 1 || len(got[0].Parts) != n || got[0].Parts[n-1].Text != fmt.Sprint("prompt ", n-1) {
+		t.Fatalf("%d messages", len(got))
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 100<<20 {
+		t.Errorf("took %d MiB", took>>20)
+	}
+}
+
+func BenchmarkValidManyOfOneRole(b *testing.B) {
+	history := prompts(10_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		Valid(history, Demands{})
 	}
 }
 
