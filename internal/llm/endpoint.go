@@ -147,7 +147,7 @@ func (e *Endpoint) Failure(ctx context.Context, err error) *Error {
 	if errors.As(err, &own) {
 		return own
 	}
-	out := &Error{Kind: ErrNetwork, Provider: e.Name, Message: e.Redact(plain(err)), Err: err}
+	out := &Error{Kind: ErrNetwork, Provider: e.Name, Message: e.Redact(plain(err).Error()), Err: err}
 	var (
 		record    tls.RecordHeaderError
 		authority x509.UnknownAuthorityError
@@ -163,7 +163,7 @@ func (e *Endpoint) Failure(ctx context.Context, err error) *Error {
 	case errors.As(err, &ours) && ours.is == errTooMuch:
 		out.Kind, out.Message, out.Advice = ErrProtocol, ours.text, "the server does not stop; lower the limit of tokens or use another model"
 	case ours != nil:
-		out.Message, out.Advice = ours.text, "the server may be overloaded or stuck; the idle limit can be raised for this provider"
+		out.What, out.Message, out.Advice = fellSilent, ours.text, "the server may be overloaded or stuck; the idle limit can be raised for this provider"
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		out.Message, out.Advice = "the server does not speak TLS at this address", "use http:// for it, or another port"
 	case errors.As(err, &authority), errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &verify):
@@ -171,19 +171,49 @@ func (e *Endpoint) Failure(ctx context.Context, err error) *Error {
 	case errors.As(err, &dns) && dns.IsNotFound:
 		out.Kind = ErrNotFound
 		out.Advice = "check the host name in the base URL"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		out.Message = "the connection was closed in the middle of the answer"
+	case unreached(err):
+	default:
+		out.What, out.Advice = brokeOff, tryAgain
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			out.Message = "it was closed in the middle of the answer"
+			if asking(err) {
+				out.Message = "it was closed without an answer"
+			}
+		}
 	}
 	return out
 }
 
+// asking reports whether an error came before there was an answer.
+func asking(err error) bool {
+	var u *url.Error
+	return errors.As(err, &u)
+}
+
+// unreached reports whether an error of the network came before there was a
+// connection.
+func unreached(err error) bool {
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case !asking(err):
+		return false
+	case errors.As(err, &dns):
+		return true
+	case errors.As(err, &op):
+		return op.Op != "read" && op.Op != "write" // dial, proxyconnect
+	}
+	var timer interface{ Timeout() bool }
+	return errors.As(plain(err), &timer) && timer.Timeout() // of the TLS handshake
+}
+
 // plain is err without the address of the request, which may hold a key.
-func plain(err error) string {
+func plain(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
-		return u.Err.Error()
+		return u.Err
 	}
-	return err.Error()
+	return err
 }
 
 // ProtocolError says that an answer broke the rules of its API.

@@ -158,11 +158,15 @@ func TestFailure(t *testing.T) {
 		kind Kind
 		says string
 	}{
-		{"reset", &net.OpError{Op: "read", Err: os.NewSyscallError("wsarecv", syscall.ECONNRESET)}, ErrNetwork, "wsarecv"},
-		{"nobody there", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, ErrNetwork, "check the base URL, that the server runs"},
+		{"reset", &net.OpError{Op: "read", Err: os.NewSyscallError("wsarecv", syscall.ECONNRESET)}, ErrNetwork, "test: the connection broke off: read: wsarecv: connection reset"},
+		{"nobody there", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, ErrNetwork, "test: the endpoint could not be reached: dial: connect: connection refused\ncheck the base URL, that the server runs"},
+		{"nobody at the proxy", &net.OpError{Op: "proxyconnect", Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, ErrNetwork, "test: the endpoint could not be reached: proxyconnect"},
 		{"no such host", &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "nope", IsNotFound: true}}, ErrNotFound, "check the host name"},
-		{"cut", io.ErrUnexpectedEOF, ErrNetwork, "in the middle of the answer"},
-		{"deadline of the transport", os.ErrDeadlineExceeded, ErrNetwork, "timeout"},
+		{"no answer of DNS", &net.DNSError{Err: "server misbehaving", Name: "x"}, ErrNetwork, "test: the endpoint could not be reached: lookup x"},
+		{"closed at once", io.EOF, ErrNetwork, "test: the connection broke off: it was closed without an answer"},
+		{"cut", io.ErrUnexpectedEOF, ErrNetwork, "test: the connection broke off: it was closed without an answer"},
+		{"deadline of the transport", os.ErrDeadlineExceeded, ErrNetwork, "test: the endpoint could not be reached: i/o timeout"},
+		{"no HTTP", errors.New("malformed HTTP response"), ErrNetwork, "test: the connection broke off: malformed"},
 		{"says the key", errors.New("cannot send sk-verysecret"), ErrNetwork, "cannot send [redacted]"},
 	}
 	for _, tt := range tests {
@@ -188,6 +192,25 @@ func TestFailure(t *testing.T) {
 		if !errors.As(err, &own) || own.Kind != ErrNotFound || !strings.Contains(err.Error(), "https://host/v1") {
 			t.Errorf("base URL %q: %v", base, err)
 		}
+	}
+}
+
+// What breaks in the middle of an answer was reached: the error does not send
+// anybody to look for the server. BUG-SD-15, BUG-SD-16
+func TestFailureInAnAnswer(t *testing.T) {
+	for says, err := range map[string]error{
+		"the connection broke off: it was closed in the middle of the answer": io.ErrUnexpectedEOF,
+		"the connection broke off: read: connection reset by peer":            &net.OpError{Op: "read", Err: syscall.ECONNRESET},
+		"the connection broke off: stream error: INTERNAL_ERROR":              errors.New("stream error: INTERNAL_ERROR"),
+		"the endpoint fell silent: nothing came for 2s":                       &reason{"nothing came for 2s", errSilent},
+	} {
+		got := (&Endpoint{Name: "test"}).Failure(t.Context(), err)
+		if got.Kind != ErrNetwork || !got.Temporary() || !strings.HasPrefix(got.Error(), "test: "+says+"\n") || strings.Contains(got.Error(), "base URL") {
+			t.Errorf("%v: got %v", err, got)
+		}
+	}
+	if got := (&Endpoint{Name: "test"}).Cut().Error(); !strings.HasPrefix(got, "test: the connection broke off: the stream ended") {
+		t.Error(got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -36,6 +37,7 @@ type Error struct {
 	Message  string // the provider's own text, cut to a few lines
 	// RetryAfter is how long the provider asks to wait; 0 when it does not say.
 	RetryAfter time.Duration
+	What       string // what went wrong, where the kind does not say it well enough; the kind's own words when empty
 	Advice     string // what to do; the kind's own when empty
 	Err        error
 }
@@ -45,7 +47,7 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Provider)
 	b.WriteString(": ")
-	b.WriteString(e.Kind.say())
+	b.WriteString(cmp.Or(e.What, e.Kind.say()))
 	switch {
 	case e.Status != 0 && e.Code != "":
 		fmt.Fprintf(&b, " (HTTP %d, %s)", e.Status, e.Code)
@@ -58,11 +60,7 @@ func (e *Error) Error() string {
 		b.WriteString(": ")
 		b.WriteString(e.Message)
 	}
-	advice := e.Advice
-	if advice == "" {
-		advice = e.Kind.advise()
-	}
-	if advice != "" {
+	if advice := cmp.Or(e.Advice, e.Kind.advise()); advice != "" {
 		b.WriteString("\n")
 		b.WriteString(advice)
 	}
@@ -76,6 +74,15 @@ func (e *Error) Unwrap() error { return e.Err }
 func (e *Error) Temporary() bool {
 	return e.Kind == ErrRateLimit || e.Kind == ErrOverloaded || e.Kind == ErrNetwork
 }
+
+// What of an error of kind network, when the endpoint was reached.
+const (
+	brokeOff   = "the connection broke off"
+	fellSilent = "the endpoint fell silent"
+)
+
+// tryAgain is the advice for both.
+const tryAgain = "try again; when it happens often, look at the server's log and at proxies in between"
 
 func (k Kind) say() string {
 	switch k {

@@ -74,9 +74,8 @@ func (e *Endpoint) attempt(ctx context.Context, events iter.Seq2[Event, error], 
 
 // Cut is the error of a stream that ended before its answer did.
 func (e *Endpoint) Cut() *Error {
-	return &Error{Kind: ErrNetwork, Provider: e.Name,
-		Message: "the stream ended in the middle of the answer",
-		Advice:  "try again; when it happens often, look at the server's log and at proxies in between"}
+	return &Error{Kind: ErrNetwork, Provider: e.Name, What: brokeOff,
+		Message: "the stream ended in the middle of the answer", Advice: tryAgain}
 }
 
 // wait is how long to wait before the request after this attempt, if there

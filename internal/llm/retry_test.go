@@ -192,3 +192,66 @@ func TestIdle(t *testing.T) {
 		})
 	}
 }
+
+// paced is a server that sends one text again and again.
+type paced struct {
+	every time.Duration
+	text  string
+}
+
+func (s paced) RoundTrip(r *http.Request) (*http.Response, error) {
+	in, out := io.Pipe()
+	go func() {
+		for i := 0; ; i++ {
+			select {
+			case <-r.Context().Done():
+				out.CloseWithError(r.Context().Err())
+				return
+			case <-time.After(s.every):
+			}
+			// A piece ends anywhere, in a comment too.
+			if _, err := io.WriteString(out, s.text[i%len(s.text):][:1]); err != nil {
+				return
+			}
+		}
+	}()
+	return &http.Response{StatusCode: 200, Body: in, Request: r}, nil
+}
+
+// Comments and blank lines keep an answer from counting as silent, but not for
+// ever.
+func TestIdleWithSignsOfLife(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want time.Duration // 0: as long as it is read
+	}{
+		{": OPENROUTER PROCESSING\n\n", 3*time.Minute + 5*time.Second},
+		{"\r\n", 3*time.Minute + 5*time.Second},
+		{": wait\n\ndata: x\n\n", 0},
+		{"x: no comment\n", 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e := &Endpoint{Name: "test", BaseURL: "http://test", Idle: time.Minute, Transport: paced{5 * time.Second, tt.text}}
+			resp, err := e.Do(t.Context(), "/x", []byte("{}"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			for err == nil && time.Since(start) < time.Hour {
+				_, err = resp.Body.Read(make([]byte, 8))
+			}
+			took := time.Since(start)
+			resp.Body.Close()
+			if tt.want == 0 {
+				if err != nil {
+					t.Errorf("%q: after %v: %v", tt.text, took, err)
+				}
+				return
+			}
+			own := e.Failure(t.Context(), err)
+			if took != tt.want || !strings.HasPrefix(own.Error(), "test: the endpoint fell silent: nothing but signs of life came for 3m0s\n") {
+				t.Errorf("%q: after %v: %v", tt.text, took, own)
+			}
+		})
+	}
+}
