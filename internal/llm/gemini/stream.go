@@ -284,6 +284,13 @@ func (d *decoder) media(p *part, signature string) {
 // stateOf is the State of a part that is signed as a whole.
 func stateOf(signature string) json.RawMessage { return json.RawMessage(`"` + signature + `"`) }
 
+// heldCall is a call that waits for the end of the answer. bare: it came without
+// the field of its arguments.
+type heldCall struct {
+	llm.Call
+	bare bool
+}
+
 // call holds a call until the end. Its bytes come in one piece.
 func (d *decoder) call(p *part, signature string) {
 	d.flush()
@@ -300,7 +307,7 @@ func (d *decoder) call(p *part, signature string) {
 		return
 	}
 	d.size += len(name) + len(args)
-	c := llm.Call{Call: msg.Call{ID: d.ids.Take(string(f.ID)), Name: name, Args: args}}
+	c := heldCall{Call: llm.Call{Call: msg.Call{ID: d.ids.Take(string(f.ID)), Name: name, Args: args}}, bare: f.Args.Text == nil}
 	if signature != "" {
 		c.State = stateOf(signature)
 	}
@@ -331,12 +338,19 @@ func (d *decoder) end() {
 	d.Emit(llm.Done{Finish: finish, Leaked: e.unread && d.calls == 0})
 }
 
-// release yields what was held since the first call.
+// release yields what was held since the first call. A call without args is one
+// without arguments: in the API's reference they are an optional object. But only
+// of a model that ended its answer itself; of any other nobody knows what is
+// missing.
 func (d *decoder) release(e ending) {
 	left := d.calls
 	for _, event := range d.held {
-		if c, ok := event.(llm.Call); ok {
+		if held, ok := event.(heldCall); ok {
+			c := held.Call
 			left--
+			if held.bare && d.finish == "STOP" {
+				c.Call.Args = "{}"
+			}
 			cut := e.finish == llm.FinishLength && left == 0
 			c.Call = llm.Finished(c.Call.ID, d.names.Canonical(c.Call.Name), c.Call.Args, d.declared[c.Call.Name], cut)
 			if e.unread && c.Call.Fault == "" {
