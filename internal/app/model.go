@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"capstan/internal/llm"
+	"capstan/internal/tool"
 )
 
 // A Model is a model and the provider to ask it at.
@@ -20,7 +21,8 @@ type Model struct {
 	Hosted   []json.RawMessage // tools that the provider runs itself
 
 	close   func()
-	keyHint string // what to set when the provider wants a key after all
+	keyHint string                   // what to set when the provider wants a key after all
+	offers  func() ([]string, error) // asks the provider what models it has
 }
 
 // String returns the model as --model spells it.
@@ -30,12 +32,43 @@ func (m *Model) String() string { return m.Endpoint + "/" + m.Name }
 func (m *Model) Close() { m.close() }
 
 // Explain adds to an error of the provider what only the session knows: that
-// no key was sent, and how to set one.
+// no key was sent, and how to set one; and what models there are when there is
+// none of this name, for which the provider is asked.
 func (m *Model) Explain(err error) error {
-	if e, ok := errors.AsType[*llm.Error](err); ok && e.Kind == llm.ErrAuth && m.keyHint != "" {
+	e, ok := errors.AsType[*llm.Error](err)
+	switch {
+	case !ok:
+		return err
+	case e.Kind == llm.ErrAuth && m.keyHint != "":
 		return fmt.Errorf("%w\n%s", err, m.keyHint)
+	case e.Kind == llm.ErrNotFound && e.Status != 0:
+		names, listErr := m.offers()
+		if listErr != nil || len(names) == 0 || slices.Contains(names, m.Name) {
+			return err // then the name is not what is wrong
+		}
+		near := ""
+		if like := tool.Nearest(m.Name, names); len(like) > 0 {
+			near = fmt.Sprintf("\ndid you mean %s/%s?", m.Endpoint, like[0])
+		}
+		return fmt.Errorf("%w%s%s", err, near, offer(m.Endpoint, names))
 	}
 	return err
+}
+
+// offer lists the models of an endpoint, as lines that follow others.
+func offer(endpoint string, names []string) string {
+	if len(names) == 0 {
+		return fmt.Sprintf("\n%s offers no model", endpoint)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s offers:", endpoint)
+	for _, n := range names[:min(len(names), listNames)] {
+		fmt.Fprintf(&b, "\n  %s/%s", endpoint, n)
+	}
+	if n := len(names) - listNames; n > 0 {
+		fmt.Fprintf(&b, "\n  and %d more", n)
+	}
+	return b.String()
 }
 
 // Model returns the model that was asked for: FAMILY/NAME or PROVIDER/NAME, a
@@ -59,6 +92,11 @@ func (s *Session) Model(ctx context.Context, asked string) (*Model, error) {
 		return nil, s.elsewhere(err, e, asked)
 	}
 	m := &Model{Provider: c, Family: e.family.name, Name: name, Endpoint: e.name, close: c.Close}
+	m.offers = func() ([]string, error) {
+		ctx, cancel := context.WithTimeout(ctx, listTimeout)
+		defer cancel()
+		return c.Models(ctx)
+	}
 	if e.entry != nil {
 		m.Hosted = e.entry.HostedTools
 	}
@@ -173,17 +211,7 @@ func (s *Session) noModel(ctx context.Context) error {
 			fmt.Fprintf(&b, "\n%s: %v", e.name, err)
 			continue
 		}
-		if len(names) == 0 {
-			fmt.Fprintf(&b, "\n%s offers no model", e.name)
-			continue
-		}
-		fmt.Fprintf(&b, "\n%s offers:", e.name)
-		for _, n := range names[:min(len(names), listNames)] {
-			fmt.Fprintf(&b, "\n  %s/%s", e.name, n)
-		}
-		if n := len(names) - listNames; n > 0 {
-			fmt.Fprintf(&b, "\n  and %d more", n)
-		}
+		b.WriteString(offer(e.name, names))
 	}
 	return &UsageError{errors.New(b.String())}
 }

@@ -218,6 +218,35 @@ func TestNoModelLists(t *testing.T) {
 	}
 }
 
+// A model that an endpoint does not have gets the names of those that it has.
+func TestExplainUnknownModel(t *testing.T) {
+	for _, tc := range []struct{ name, list, model, want string }{
+		{"misspelt", `{"data":[{"id":"llama3"},{"id":"qwen3:8b"}]}`, "qwen3:8", "\ncheck the model's name and the base URL (it usually ends in /v1)\ndid you mean openai/qwen3:8b?\nopenai offers:\n  openai/llama3\n  openai/qwen3:8b"},
+		{"like no other", `{"data":[{"id":"llama3"}]}`, "zzzzz", "\ncheck the model's name and the base URL (it usually ends in /v1)\nopenai offers:\n  openai/llama3"},
+		{"the name is not what is wrong", `{"data":[{"id":"m"}]}`, "m", "(it usually ends in /v1)"},
+		{"no list", ``, "m", "(it usually ends in /v1)"},
+	} {
+		noEnv(t)
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet && tc.list != "" {
+				fmt.Fprint(w, tc.list)
+				return
+			}
+			http.Error(w, `{"error":{"message":"model not found"}}`, http.StatusNotFound)
+		}))
+		t.Setenv("OPENAI_BASE_URL", srv.URL+"/v1")
+		m, err := open(t, Options{}, nil).Model(t.Context(), "openai/"+tc.model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Explain(ask(t.Context(), m)).Error(); !strings.HasSuffix(got, tc.want) {
+			t.Errorf("%s: %s", tc.name, got)
+		}
+		m.Close()
+		srv.Close()
+	}
+}
+
 // What the session knows to be secret does not show.
 func TestRedact(t *testing.T) {
 	noEnv(t)

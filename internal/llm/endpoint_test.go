@@ -92,6 +92,28 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
+// A model or a server that cannot call tools is said to be one, whatever status
+// comes with it, and nobody waits for it to learn.
+func TestRefusalOfTools(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		status int
+		body   string
+		advice string
+	}{
+		{"ollama", 400, `{"error":{"message":"registry.ollama.ai/library/gemma:2b does not support tools","type":"api_error","param":null,"code":null}}`, "choose a model that can call tools"},
+		{"openrouter", 404, `{"error":{"message":"No endpoints found that support tool use.","code":404}}`, "choose a model that can call tools"},
+		{"llama.cpp", 500, `{"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}`, "start llama-server with --jinja"},
+		{"vllm", 400, `{"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","code":400}`, "start vLLM with --enable-auto-tool-choice"},
+		{"something else about tools", 400, `{"error":{"message":"tools.0.name: string does not match pattern"}}`, ""},
+	} {
+		got := (&Endpoint{Name: "test"}).Refusal(tt.status, nil, []byte(tt.body))
+		if got.Kind != ErrBadRequest || got.Temporary() || !strings.HasPrefix(got.Advice, tt.advice) || tt.advice == "" && got.Advice != "" {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
 func FuzzRefusal(f *testing.F) {
 	f.Add(429, `{"error":{"message":"x","details":[{"retryDelay":"1s"}]}}`)
 	f.Add(500, "<title>x")

@@ -32,7 +32,29 @@ func (e *Endpoint) Refusal(status int, header http.Header, body []byte) *Error {
 		out.Advice = "set the base URL to the address where the API really is"
 	}
 	out.Kind = kindOf(status, d, out.RetryAfter > 0)
+	if advice := noTools(d.all); advice != "" && out.Kind != ErrAuth && out.Kind != ErrQuota && out.Kind != ErrRateLimit {
+		out.Kind, out.Advice = ErrBadRequest, advice // which waiting does not mend, whatever the status
+	}
 	return out
+}
+
+// noTools is what to do when an endpoint says that a model cannot call tools, or
+// that the server was not started so that it can; else empty.
+func noTools(all string) string {
+	for _, t := range []struct {
+		words  []string // in lower case
+		advice string
+	}{
+		{[]string{"requires --jinja", "unsupported param: tools"}, "start llama-server with --jinja, or choose another model"},
+		{[]string{"requires --enable-auto-tool-choice"}, "start vLLM with --enable-auto-tool-choice and the --tool-call-parser of the model, or choose another model"},
+		{[]string{"not support tool", "not support function call", "support tool use", "function calling is not enabled", "tool calling is not supported", "tool calling` is not supported", "tools is not supported", "tools are not supported"},
+			"choose a model that can call tools: Capstan works with no other"},
+	} {
+		if holds(all, t.words) {
+			return t.advice
+		}
+	}
+	return ""
 }
 
 // detail is what an error body tells.

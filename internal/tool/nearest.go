@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// nearest returns up to three of the names that a caller may have meant, best
+// Nearest returns up to three of the names that a caller may have meant, best
 // first. Names that share nothing with the wanted one are not offered.
-func nearest(want string, names []string) []string {
+func Nearest(want string, names []string) []string {
 	want = want[:min(len(want), maxNear)]
 	want = strings.ToLower(want)
 	want = want[:min(len(want), maxNear)] // some letters are longer in lower case

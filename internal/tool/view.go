@@ -274,7 +274,7 @@ func (v *View) unknown(name string, nested bool) *Result {
 			near = append(near, e.spec.Name)
 		}
 	}
-	if near = nearest(name, near); len(near) == 0 {
+	if near = Nearest(name, near); len(near) == 0 {
 		return refuse("there is no tool %q here", clip(name))
 	}
 	return refuse("there is no tool %q here; the nearest names are %s", clip(name), join(near))
