@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -25,6 +24,7 @@ const (
 	searchTool = "grep_search"
 	readTool   = "read_file"
 	writeTool  = "write_file"
+	editTool   = "edit"
 	webTool    = "web_fetch"
 )
 
@@ -36,29 +36,18 @@ type alias struct {
 	family actKind
 }
 
-var (
-	readTools = alias{[]string{readTool, "list_directory", "glob", searchTool}, actRead}
-	editTools = alias{[]string{"edit", writeTool}, actWrite}
-)
-
-// aliases map the tool names of Claude Code and qwen-code to ours.
-var aliases = map[string]alias{
-	"Read": readTools, "Edit": editTools, "MultiEdit": editTools, "NotebookEdit": editTools,
-	"Write": {tools: []string{writeTool}}, "WriteFile": {tools: []string{writeTool}}, "WriteFileTool": {tools: []string{writeTool}},
-	"ReadFile": {tools: []string{readTool}}, "ReadFileTool": {tools: []string{readTool}}, "NotebookRead": {tools: []string{readTool}},
-	"ReadManyFiles": {tools: []string{readTool}}, "ReadManyFilesTool": {tools: []string{readTool}}, "read_many_files": {tools: []string{readTool}},
-	"EditTool": {tools: []string{"edit"}}, "replace": {tools: []string{"edit"}},
-	"Bash": {tools: []string{shellTool}}, "Shell": {tools: []string{shellTool}}, "ShellTool": {tools: []string{shellTool}},
-	"Grep": {tools: []string{searchTool}}, "GrepTool": {tools: []string{searchTool}}, "search_file_content": {tools: []string{searchTool}},
-	"Glob": {tools: []string{"glob"}}, "GlobTool": {tools: []string{"glob"}}, "FindFiles": {tools: []string{"glob"}},
-	"LS": {tools: []string{"list_directory"}}, "ListFiles": {tools: []string{"list_directory"}}, "ListFilesTool": {tools: []string{"list_directory"}},
-	"LSTool": {tools: []string{"list_directory"}}, "ls": {tools: []string{"list_directory"}},
-	"WebFetch": {tools: []string{webTool}}, "WebFetchTool": {tools: []string{webTool}},
-	"WebSearch": {tools: []string{"web_search"}}, "WebSearchTool": {tools: []string{"web_search"}},
-	"Task": {tools: []string{"agent"}}, "Agent": {tools: []string{"agent"}}, "Skill": {tools: []string{"skill"}},
-	"TodoWrite": {tools: []string{"todo_write"}}, "TodoWriteTool": {tools: []string{"todo_write"}},
-	"AskUserQuestion": {tools: []string{"ask_user_question"}}, "ExitPlanMode": {tools: []string{"exit_plan_mode"}},
-	"BashOutput": {tools: []string{"job_output"}}, "KillShell": {tools: []string{"job_stop"}}, "KillBash": {tools: []string{"job_stop"}},
+// aliasOf returns the alias of a name, if it is one.
+func aliasOf(name string) (alias, bool) {
+	tools := tool.RuleNames(name)
+	a := alias{tools: tools}
+	switch {
+	case len(tools) < 2: // about the one tool alone
+	case tools[0] == readTool:
+		a.family = actRead
+	case tools[0] == editTool:
+		a.family = actWrite
+	}
+	return a, tools != nil
 }
 
 // Aliased returns the tools that a name of another agent's means in rules; none when
@@ -66,7 +55,7 @@ var aliases = map[string]alias{
 func Aliased(name string) []string { return slices.Clone(aliases[name].tools) }
 
 // specTools are the tools whose rules may have a path in parentheses.
-var specTools = []string{readTool, "list_directory", "glob", searchTool, "edit", writeTool}
+var specTools = []string{readTool, "list_directory", "glob", searchTool, editTool, writeTool}
 
 // A rule is a Rule that was understood. It is about the tools that it names,
 // and at most one of path, command and domain says which of their calls.
@@ -100,7 +89,7 @@ func parseRule(text Rule, pl *place) (*rule, error) {
 	if r.name == "" || strings.ContainsAny(r.name, " \t\r\n),;\"'`") {
 		return nil, fmt.Errorf("%s is no tool name: want Tool or Tool(spec)", show(r.name))
 	}
-	if a, ok := aliases[r.name]; ok {
+	if a, ok := aliasOf(r.name); ok {
 		r.alias = a
 	} else if !r.pattern {
 		r.alias = alias{tools: []string{r.name}}
@@ -272,8 +261,8 @@ func knownName(name string) bool {
 	case tool.ExecName, tool.ToolSearchName, tool.ToolCallName:
 		return true
 	}
-	for n, a := range aliases {
-		if n == name || slices.Contains(a.tools, name) {
+	for _, n := range tool.AllRuleNames() {
+		if n == name || slices.Contains(tool.RuleNames(n), name) {
 			return true
 		}
 	}
@@ -317,7 +306,7 @@ func hostOf(r *sched.Request) string {
 
 // names returns all names that a rule could mean, sorted.
 func names(tools []string) []string {
-	all := slices.AppendSeq(slices.Clone(tools), maps.Keys(aliases))
+	all := slices.Concat(tools, tool.AllRuleNames())
 	slices.Sort(all)
 	return all
 }

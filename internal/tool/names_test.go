@@ -121,13 +121,14 @@ func TestNearest(t *testing.T) {
 		{tool.Direct, false, "read_fiel", "; the nearest names are read_file and read_files"},
 		{tool.Direct, false, "secret_file", ""},
 		{tool.Direct, false, "secret_fil", ""},
-		{tool.Direct, false, "READ_FILE", "; the nearest names are read_file, mcp__s-s__read_file and read_files"},
+		{tool.Direct, false, "READ_FILE", "; use read_file"},
 		{tool.Direct, false, "edti", "; the nearest names are edit"},
 		{tool.Direct, false, "Exec", ""},
 		{tool.Code, false, "agen", "; the nearest names are agent"},
 		{tool.Code, false, "exe", "; the nearest names are exec"},
 		{tool.Code, true, "exe", ""},
-		{tool.Code, true, "read_file_", "; the nearest names are read_file and read_files"},
+		{tool.Code, true, "read_file_", "; use tools.read_file"},
+		{tool.Code, true, "read_file__s", "; the nearest names are read_file and read_files"},
 		{tool.Code, true, "ab", ""},
 		{tool.Code, true, "lz", "; the nearest names are ls"},
 		{tool.Code, true, strings.Repeat("x", 500), ""},
@@ -139,6 +140,63 @@ func TestNearest(t *testing.T) {
 			shown = shown[:80] + "…"
 		}
 		if want := fmt.Sprintf("there is no tool %q here", shown) + tc.want; refusal == nil || refusal.Text() != want || refusal.Code != tool.CodeUnknownTool {
+			t.Errorf("%s in %s: %+v, want %s", tc.name, tc.mode, refusal, want)
+		}
+	}
+}
+
+// A name of another product leads to the tool that does that job here, by the
+// way that this caller has to it, and to nothing that is out of its reach.
+func TestOtherProductsNames(t *testing.T) {
+	r := registry(t, named("exec", "tool_search", "tool_call", "ask_user_question", "run_shell_command", "read_file", "list_directory", "edit", "grep_search", "web_fetch", "todo_write")...)
+	inside := func(name string) string {
+		return "run " + name + " inside exec: `const r = await tools." + name + "({…}); text(r.output)`"
+	}
+	const page = ", which reads a page whose address you know"
+	all, few := tool.Scope{}, tool.Scope{Disallow: []string{"run_shell_command", "edit"}}
+	for _, tc := range []struct {
+		mode   tool.Mode
+		scope  tool.Scope
+		nested bool
+		name   string
+		want   string
+	}{
+		{tool.Direct, all, false, "bash", "use run_shell_command"},
+		{tool.Direct, all, false, "Bash", "use run_shell_command"},
+		{tool.Direct, all, false, "container.exec", "use run_shell_command"},
+		{tool.Direct, all, false, "LS", "use list_directory"},
+		{tool.Direct, all, false, "Read", "use read_file"},
+		{tool.Direct, all, false, "View", "use read_file"},
+		{tool.Direct, all, false, "read_many_files", "use read_file"},
+		{tool.Direct, all, false, "apply_patch", "use edit"},
+		{tool.Direct, all, false, "str_replace_editor", "use edit"},
+		{tool.Direct, all, false, "strReplaceBasedEditTool", "use edit"},
+		{tool.Direct, all, false, "SearchText", "use grep_search"},
+		{tool.Direct, all, false, "update_plan", "use todo_write"},
+		{tool.Direct, all, false, "web_search", "use web_fetch" + page},
+		{tool.Direct, all, false, "AskUserQuestion", "use ask_user_question"},
+		{tool.Direct, few, false, "Bash", ""},
+		{tool.Direct, few, false, "apply_patch", ""},
+		{tool.Direct, tool.Scope{Eager: []string{"read_file"}}, false, "Bash", "use run_shell_command: find it with tool_search first, then call it through tool_call"},
+		{tool.Code, all, false, "Bash", inside("run_shell_command")},
+		{tool.Code, all, false, "web_search", strings.Replace(inside("web_fetch"), " inside", page+" inside", 1)},
+		{tool.Code, all, false, "ask_user", "use ask_user_question"},
+		{tool.Code, all, false, "run_code", "use exec"},
+		{tool.Code, few, false, "Bash", ""},
+		{tool.Code, tool.Scope{Disallow: []string{"exec"}}, false, "Bash", ""},
+		{tool.Both, all, false, "Bash", "use run_shell_command"},
+		{tool.Code, all, true, "bash", "use tools.run_shell_command"},
+		{tool.Code, all, true, "Read", "use tools.read_file"},
+		{tool.Code, all, true, "AskUserQuestion", "use ask_user_question; it is a tool of its own: call it directly, outside of exec"},
+		{tool.Code, few, true, "bash", ""},
+		{tool.Code, all, true, "constructor", ""},
+	} {
+		_, refusal := r.View(tc.mode, tc.scope).Resolve(&tool.Call{Name: tc.name, Args: json.RawMessage(`{}`)}, tc.nested)
+		want := fmt.Sprintf("there is no tool %q here", tc.name)
+		if tc.want != "" {
+			want += "; " + tc.want
+		}
+		if refusal == nil || refusal.Text() != want || refusal.Code != tool.CodeUnknownTool {
 			t.Errorf("%s in %s: %+v, want %s", tc.name, tc.mode, refusal, want)
 		}
 	}

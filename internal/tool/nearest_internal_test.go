@@ -41,3 +41,25 @@ func edits(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+// The names of other products are spelt as they are looked up, and each stands
+// for one tool.
+func TestDialects(t *testing.T) {
+	seen := map[string]string{}
+	for ours, names := range dialects {
+		for _, n := range names {
+			if fold(n) != n {
+				t.Errorf("%s is looked up as %s", n, fold(n))
+			}
+			if other, ok := seen[n]; ok {
+				t.Errorf("%s is %s and %s", n, ours, other)
+			}
+			seen[n] = ours
+		}
+	}
+	for name, tools := range ruleNames {
+		if other, ok := seen[fold(name)]; ok {
+			t.Errorf("%s is %s and %s", name, tools[0], other)
+		}
+	}
+}

@@ -265,7 +265,12 @@ func (v *View) collapsed(e *Entry, args json.RawMessage) *Result {
 // maxRouteArgs is how much of a call's arguments its refusal repeats, in bytes.
 const maxRouteArgs = 1000
 
+// unknown names what a caller may have meant: the tool that does the job of one
+// that other products have, else the nearest names.
 func (v *View) unknown(name string, nested bool) *Result {
+	if instead := v.instead(name, nested); instead != "" {
+		return refuse("there is no tool %q here; %s", clip(name), instead)
+	}
 	var near []string
 	for _, e := range v.names {
 		if r := v.reach[e]; nested && r.nested {
