@@ -10,6 +10,7 @@ package builtin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -87,6 +88,26 @@ type base struct {
 }
 
 func (b *base) Spec() *tool.Spec { return &b.spec }
+
+// Check refuses paths that no file can have.
+func (b *base) Check(c *tool.Call) error {
+	var in struct {
+		FilePath *string `json:"file_path"`
+		Path     string  `json:"path"`
+	}
+	if err := json.Unmarshal(c.Args, &in); err != nil {
+		return nil // which the body says better
+	}
+	switch {
+	case in.FilePath != nil && *in.FilePath == "":
+		return errors.New("/file_path: the path is empty")
+	case in.FilePath != nil && strings.IndexByte(*in.FilePath, 0) >= 0:
+		return fmt.Errorf("/file_path: the path %q holds a NUL byte", *in.FilePath)
+	case strings.IndexByte(in.Path, 0) >= 0:
+		return fmt.Errorf("/path: the path %q holds a NUL byte", in.Path)
+	}
+	return nil
+}
 
 // badArgs is the answer to arguments that passed the schema and still are none.
 func (b *base) badArgs(err error) tool.Result {

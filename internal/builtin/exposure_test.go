@@ -276,6 +276,49 @@ func TestPlanMode(t *testing.T) {
 	}
 }
 
+// What cannot succeed whatever the person says is not asked about. S3-054
+func TestNothingToAskAbout(t *testing.T) {
+	dir := t.TempDir()
+	p, _, err := policy.New(policy.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := shell.New(shell.Options{})
+	tools := append(builtin.All(builtin.Options{Dir: dir}), builtin.Loop(builtin.LoopOptions{})...)
+	tools = append(tools, builtin.Shell(builtin.ShellOptions{Dir: dir, Runner: run, Jobs: shell.NewJobs(run)})...)
+	r := register(t, tools...)
+	who := &person{}
+	rt := sched.New(sched.Options{Policy: p, Approver: who})
+	for _, tc := range []struct{ name, args, want string }{
+		{"web_fetch", `{"url":""}`, "/url: it has no scheme; write https://HOST/…"},
+		{"web_fetch", `{"url":"ftp://example.org/"}`, "/url: its scheme is ftp; only http and https are fetched"},
+		{"web_fetch", `{"url":"file:///etc/passwd"}`, "/url: its scheme is file; only http and https are fetched"},
+		{"web_fetch", `{"url":"http://example.org/%zz"}`, `/url: it is no web address: invalid URL escape "%zz"`},
+		{"read_file", `{"file_path":"/etc/a\u0000b"}`, `/file_path: the path "/etc/a\x00b" holds a NUL byte`},
+		{"read_file", `{"file_path":""}`, "/file_path: the path is empty"},
+		{"write_file", `{"file_path":"a\u0000b","content":""}`, `/file_path: the path "a\x00b" holds a NUL byte`},
+		{"edit", `{"file_path":"a\u0000b","old_string":"a","new_string":"b"}`, `/file_path: the path "a\x00b" holds a NUL byte`},
+		{"list_directory", `{"path":"/etc\u0000"}`, `/path: the path "/etc\x00" holds a NUL byte`},
+		{"glob", `{"pattern":"*","path":"/etc\u0000"}`, `/path: the path "/etc\x00" holds a NUL byte`},
+		{"glob", `{"pattern":"/etc\u0000/*"}`, `the pattern "/etc\x00/*" holds a NUL byte, which no path has`},
+		{"glob", `{"pattern":"[","path":"/etc"}`, `the pattern "[" is not a glob: an open [ or { needs its ] or }; write \[ or \{ for the character itself`},
+		{"grep_search", `{"pattern":"","path":"/etc"}`, "the pattern is empty: it would match every line"},
+		{"grep_search", `{"pattern":"a","glob":"[","path":"/etc"}`, `the glob "[" cannot be used: an open [ or { needs its ] or }`},
+		{"grep_search", `{"pattern":"a","path":"/etc\u0000"}`, `/path: the path "/etc\x00" holds a NUL byte`},
+		{"run_shell_command", `{"command":" "}`, "/command: the command is empty"},
+		{"run_shell_command", `{"command":"echo a\u0000b"}`, "/command: the command contains a NUL byte, which no argument can hold"},
+		{"run_shell_command", `{"command":"ls","directory":"a\u0000b"}`, "/directory: the directory contains a NUL byte"},
+	} {
+		res := rt.Run(t.Context(), func() *tool.View { return r.View(tool.Direct, tool.Scope{}) }, []tool.Call{{Name: tc.name, Args: json.RawMessage(tc.args)}})[0]
+		if want := tc.name + " was not run: " + tc.want; res.Code != tool.CodeInvalidArgs || res.Text() != want {
+			t.Errorf("%s %s: %s\n got %s\nwant %s", tc.name, tc.args, res.Code, res.Text(), want)
+		}
+	}
+	if len(who.asked) > 0 {
+		t.Errorf("asked: %q", who.asked)
+	}
+}
+
 func compact(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -49,6 +50,25 @@ func (a globArgs) split() (dir, pattern string) {
 	return dir, pattern
 }
 
+func (a globArgs) check() error {
+	switch {
+	case strings.IndexByte(a.Pattern, 0) >= 0: // it names the directory to walk, too
+		return fmt.Errorf("the pattern %q holds a NUL byte, which no path has", a.Pattern)
+	case a.Pattern == "" || !doublestar.ValidatePattern(filepath.ToSlash(a.Pattern)):
+		return fmt.Errorf("the pattern %q is not a glob: an open [ or { needs its ] or }; write \\[ or \\{ for the character itself", a.Pattern)
+	}
+	return nil
+}
+
+// Check refuses a pattern that is none.
+func (t *globTool) Check(c *tool.Call) error {
+	var in globArgs
+	if json.Unmarshal(c.Args, &in) == nil && in.check() != nil {
+		return in.check()
+	}
+	return t.base.Check(c)
+}
+
 // Access names the directory that is walked.
 func (t *globTool) Access(c *tool.Call) tool.Access {
 	var in globArgs
@@ -64,8 +84,8 @@ func (t *globTool) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, 
 	if err := json.Unmarshal(inv.Call.Args, &in); err != nil {
 		return t.badArgs(err), nil
 	}
-	if in.Pattern == "" || !doublestar.ValidatePattern(filepath.ToSlash(in.Pattern)) {
-		return tool.Fail(tool.CodeInvalidArgs, "the pattern %q is not a glob: an open [ or { needs its ] or }; write \\[ or \\{ for the character itself", in.Pattern), nil
+	if err := in.check(); err != nil {
+		return tool.Fail(tool.CodeInvalidArgs, "%v", err), nil
 	}
 	at, pattern := in.split()
 	dir, err := t.judged(inv.Access, at)

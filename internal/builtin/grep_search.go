@@ -46,6 +46,29 @@ type grepArgs struct {
 	Limit   number `json:"limit"`
 }
 
+// compile reads the pattern and the glob.
+func (a *grepArgs) compile() (*pattern, error) {
+	p, err := newPattern(a.Pattern)
+	if err != nil {
+		return nil, err
+	}
+	if a.Glob = filepath.ToSlash(a.Glob); !doublestar.ValidatePattern(a.Glob) {
+		return nil, fmt.Errorf("the glob %q cannot be used: an open [ or { needs its ] or }", a.Glob)
+	}
+	return p, nil
+}
+
+// Check refuses a pattern or a glob that is none.
+func (t *grepSearch) Check(c *tool.Call) error {
+	var in grepArgs
+	if json.Unmarshal(c.Args, &in) == nil {
+		if _, err := in.compile(); err != nil {
+			return err
+		}
+	}
+	return t.base.Check(c)
+}
+
 // Access names the file or the directory that is searched.
 func (t *grepSearch) Access(c *tool.Call) tool.Access {
 	var in grepArgs
@@ -67,12 +90,9 @@ func (t *grepSearch) Run(ctx context.Context, inv *tool.Invocation) (tool.Result
 	if err := json.Unmarshal(inv.Call.Args, &in); err != nil {
 		return t.badArgs(err), nil
 	}
-	p, err := newPattern(in.Pattern)
+	p, err := in.compile()
 	if err != nil {
 		return tool.Fail(tool.CodeInvalidArgs, "%v", err), nil
-	}
-	if in.Glob = filepath.ToSlash(in.Glob); !doublestar.ValidatePattern(in.Glob) {
-		return tool.Fail(tool.CodeInvalidArgs, "the glob %q cannot be used: an open [ or { needs its ] or }", in.Glob), nil
 	}
 	root, err := t.judged(inv.Access, in.orHere())
 	if err != nil {

@@ -90,6 +90,22 @@ type shellArgs struct {
 
 func (t *runShell) Spec() *tool.Spec { return &t.spec }
 
+// Check refuses what no process can be given.
+func (t *runShell) Check(c *tool.Call) error {
+	var in shellArgs
+	switch {
+	case json.Unmarshal(c.Args, &in) != nil: // which the body says better
+		return nil
+	case strings.TrimSpace(in.Command) == "":
+		return errors.New("/command: the command is empty")
+	case strings.IndexByte(in.Command, 0) >= 0:
+		return errors.New("/command: the command contains a NUL byte, which no argument can hold")
+	case strings.IndexByte(in.Directory, 0) >= 0:
+		return errors.New("/directory: the directory contains a NUL byte")
+	}
+	return nil
+}
+
 // Access lets the commands of a program overlap: keeping dependent ones in order
 // is the program's affair (S0-173, S0-174). Of a model's own commands only those
 // overlap that are known to change nothing.

@@ -81,19 +81,34 @@ func newWebFetch(o WebOptions) tool.Tool {
 
 func (t *webFetch) Spec() *tool.Spec { return &t.spec }
 
+// Check refuses an address that cannot be fetched, wherever it leads.
+func (t *webFetch) Check(c *tool.Call) error {
+	_, err := addressOf(c)
+	return err
+}
+
+// addressOf reads the address of a call.
+func addressOf(c *tool.Call) (*url.URL, error) {
+	var in struct {
+		URL string `json:"url"`
+	}
+	if err := json.Unmarshal(c.Args, &in); err != nil {
+		return nil, fmt.Errorf("reading the arguments of web_fetch: %w", err)
+	}
+	u, err := target(in.URL)
+	if err != nil {
+		return nil, fmt.Errorf("/url: %w", err)
+	}
+	return u, nil
+}
+
 // Access overlaps: a GET changes nothing that another one could see half done.
 func (t *webFetch) Access(*tool.Call) tool.Access { return tool.Access{Overlap: true, Outside: true} }
 
 func (t *webFetch) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, error) {
-	var in struct {
-		URL string `json:"url"`
-	}
-	if err := json.Unmarshal(inv.Call.Args, &in); err != nil {
-		return tool.Fail(tool.CodeInvalidArgs, "reading the arguments of web_fetch: %v", err), nil
-	}
-	u, err := target(in.URL)
+	u, err := addressOf(inv.Call)
 	if err != nil {
-		return tool.Fail(tool.CodeInvalidArgs, "/url: %v", err), nil
+		return tool.Fail(tool.CodeInvalidArgs, "%v", err), nil
 	}
 	limited, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()

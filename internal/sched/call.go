@@ -138,12 +138,29 @@ func (j *job) traced() *tool.Call {
 // is given the tool's name and the faults.
 func (j *job) validate(format string) *tool.Result {
 	args, notes, err := j.entry.Validate(j.call.Args)
+	if err == nil {
+		j.call.Args, j.notes = args, append(j.notes, notes...)
+		err = check(j.entry.Tool(), j.traced())
+	}
 	if err != nil {
 		r := tool.Fail(tool.CodeInvalidArgs, format, j.call.Name, err)
 		return &r
 	}
-	j.call.Args, j.notes = args, append(j.notes, notes...)
 	return nil
+}
+
+// check asks a tool for what its schema cannot say of the arguments.
+func check(t tool.Tool, c *tool.Call) (err error) {
+	ck, ok := t.(tool.Checker)
+	if !ok {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("checking the arguments failed: %v", p)
+		}
+	}()
+	return ck.Check(c)
 }
 
 // access asks a tool what a call touches. Only an explicit yes lets a call

@@ -39,6 +39,14 @@ type finished struct {
 
 func (f *finished) Finalize(ctx context.Context, c *tool.Call, r *tool.Result) { f.finalize(ctx, c, r) }
 
+// checked is a tool with a finalizer that looks at its arguments first.
+type checked struct {
+	*finished
+	check func(*tool.Call) error
+}
+
+func (c *checked) Check(call *tool.Call) error { return c.check(call) }
+
 func says(text string) func(context.Context, *tool.Invocation) (tool.Result, error) {
 	return func(context.Context, *tool.Invocation) (tool.Result, error) { return tool.Text(text), nil }
 }

@@ -38,6 +38,21 @@ func TestStages(t *testing.T) {
 	}
 	ask := sched.Verdict{Decision: sched.Ask, Reason: "it writes", Suggestion: "Add a rule."}
 	yes := func(context.Context, *sched.Question) (sched.Answer, error) { return sched.Answer{Allow: true}, nil }
+	// checks makes work look at its arguments: those given are refused with err,
+	// all when none are. No error is a panic.
+	checks := func(err error, refused ...string) func(*rig) {
+		return func(r *rig) {
+			r.add(&checked{r.worker(), func(c *tool.Call) error {
+				if len(refused) > 0 && !slices.Contains(refused, string(c.Args)) {
+					return nil
+				}
+				if err == nil {
+					panic("lost")
+				}
+				return err
+			}})
+		}
+	}
 	for _, tc := range []struct {
 		name    string
 		args    json.RawMessage
@@ -116,6 +131,14 @@ func TestStages(t *testing.T) {
 			want: outcome{tool.Failed, "INVALID_ARGS", "", upTo("before", "finalizer", "result")}},
 		{name: "a coercion before all stages", args: json.RawMessage(`{"n":"1"}`), prepare: func(*rig) {},
 			want: outcome{tool.Success, "", "ran with {\"n\":1}", without(everything, "approver")}},
+		{name: "arguments that the tool itself refuses", prepare: checks(errors.New("/n: there is no such number")),
+			want: outcome{tool.Failed, "INVALID_ARGS", "work was not run: /n: there is no such number", []string{"finalizer", "result"}}},
+		{name: "the tool's own look at them panics", prepare: checks(nil),
+			want: outcome{tool.Failed, "INVALID_ARGS", "work was not run: checking the arguments failed: lost", []string{"finalizer", "result"}}},
+		{name: "a rewrite is looked at by the tool, too", prepare: func(r *rig) {
+			r.hook.Args = args(7)
+			checks(errors.New("/n: 7 is too much"), `{"n":7}`)(r)
+		}, want: outcome{tool.Failed, "INVALID_ARGS", "work was not run, since a hook rewrote its arguments to what is not valid: /n: 7 is too much", upTo("before", "finalizer", "result")}},
 		{name: "a definition that changed on the way", prepare: func(r *rig) {
 			r.rule = ask
 			r.answer = func(context.Context, *sched.Question) (sched.Answer, error) {
@@ -227,7 +250,7 @@ func TestStages(t *testing.T) {
 						got = r.run(t.Context(), c)[0]
 					}
 					text := got.Text()
-					if tc.want.Code == tool.CodeInvalidArgs {
+					if tc.want.Code == tool.CodeInvalidArgs && tc.want.Text == "" {
 						text = ""
 					}
 					if diff := cmp.Diff(tc.want, outcome{got.Status, got.Code, text, r.stages("work")}); diff != "" {

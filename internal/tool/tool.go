@@ -27,6 +27,14 @@ type Tool interface {
 	Run(ctx context.Context, inv *Invocation) (Result, error)
 }
 
+// A Checker finds in valid arguments what a schema cannot say and what makes the
+// call fail whatever the world is like: an address that is none, a path that no
+// file can have. It is asked right after validation, so that nobody is asked to
+// approve such a call; again when a hook rewrote the arguments. It looks at c.Args
+// alone, and must not block. The error is told to the model as INVALID_ARGS; a
+// panic counts as one.
+type Checker interface{ Check(c *Call) error }
+
 // An Accessor says what a call would touch. It is asked before hooks and
 // approval, again when a hook rewrote the arguments, and must not block or
 // change anything. Without it, or when it panics, a call is exclusive
