@@ -2,12 +2,12 @@ package app
 
 import (
 	"cmp"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 
 	"capstan/internal/config"
+	"capstan/internal/llm"
 )
 
 // collectSecrets collects what must not be shown or recorded: keys, passwords
@@ -17,7 +17,7 @@ import (
 func (s *Session) collectSecrets() {
 	for _, f := range families() {
 		s.secret(strings.TrimSpace(s.opt.Env(f.keyVar)))
-		s.password(s.opt.Env(f.baseVar))
+		s.address(s.opt.Env(f.baseVar))
 	}
 	for i := range s.set.Providers {
 		p := &s.set.Providers[i]
@@ -29,7 +29,7 @@ func (s *Session) collectSecrets() {
 				s.secret(strings.TrimSpace(key))
 			}
 		}
-		s.password(p.BaseURL)
+		s.address(p.BaseURL)
 		for _, h := range p.Headers {
 			s.secretHeader(h)
 		}
@@ -51,12 +51,11 @@ func guarded(text string) bool {
 	return len(text) >= 12 || len(text) >= 6 && strings.ContainsAny(text, "0123456789")
 }
 
-// password remembers the one in an address.
-func (s *Session) password(address string) {
-	if u, err := url.Parse(strings.TrimSpace(address)); err == nil {
-		if password, ok := u.User.Password(); ok {
-			s.secret(password)
-		}
+// address remembers what is secret in a base URL: its password, a token in place
+// of one, the keys in its query.
+func (s *Session) address(baseURL string) {
+	for _, text := range llm.URLSecrets(baseURL) {
+		s.secret(text)
 	}
 }
 
@@ -119,4 +118,53 @@ func (s *Session) keyVariables() []string {
 		}
 	}
 	return names
+}
+
+// A redactor takes secrets out of a text that comes in pieces, wherever they are
+// cut. The zero redactor takes out nothing.
+type redactor struct {
+	secrets []string // the longest first
+	held    string   // the end of the text, in which one may have begun
+}
+
+// push takes a piece and returns what can be shown of the text so far.
+func (r *redactor) push(piece string) string {
+	if len(r.secrets) == 0 {
+		return piece
+	}
+	text := r.held + piece
+	// What begins before here has ended by now, however long it is.
+	sure := max(0, len(text)-len(r.secrets[0])+1)
+	out, rest := r.until(text, sure)
+	r.held = rest
+	return out
+}
+
+// flush returns what is left at the end of the text.
+func (r *redactor) flush() string {
+	out, _ := r.until(r.held, len(r.held))
+	r.held = ""
+	return out
+}
+
+// until redacts what begins before a place, and returns what comes after it as it
+// is. Of two secrets that begin together the longer counts.
+func (r *redactor) until(text string, sure int) (out, rest string) {
+	var b strings.Builder
+	for at := 0; ; {
+		first, secret := -1, ""
+		for _, s := range r.secrets {
+			if i := strings.Index(text[at:], s); i >= 0 && (first < 0 || at+i < first) {
+				first, secret = at+i, s
+			}
+		}
+		if first < 0 || first >= sure {
+			sure = max(at, sure)
+			b.WriteString(text[at:sure])
+			return b.String(), text[sure:]
+		}
+		b.WriteString(text[at:first])
+		b.WriteString("[redacted]")
+		at = first + len(secret)
+	}
 }

@@ -17,6 +17,7 @@ import (
 func TestRedactUnused(t *testing.T) {
 	noEnv(t)
 	t.Setenv("GATE", "secret-of-gate")
+	t.Setenv("ANTHROPIC_BASE_URL", "https://token-of-address@gate.example/v1")
 	home := t.TempDir()
 	put := func(name, text string, mode os.FileMode) {
 		t.Helper()
@@ -32,6 +33,7 @@ func TestRedactUnused(t *testing.T) {
 	put("open.key", "known-to-everybody\n", 0o644)
 	put("settings.json", `{"providers": {
 		"a": {"family": "openai", "baseUrl": "http://me:secret-of-address@127.0.0.1:1", "keyFile": "own.key"},
+		"q": {"family": "openai", "baseUrl": "https://gate.example/v1?api-version=2026-01-01-preview&key=secret%2Fof/query"},
 		"b": {"family": "openai", "keyFile": "open.key", "headers": {"X-Gate": "${GATE}", "X-Dir": "${HOME}"}},
 		"c": {"family": "openai", "keyFile": "none.key", "headers": {"Authorization": "Bearer secret-of-header", "Cookie": "a=secret-of-cookie; b=1"}}}}`, 0o600)
 	t.Setenv("HOME", home)
@@ -40,7 +42,8 @@ func TestRedactUnused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	want := []string{"a=secret-of-cookie", "secret-of-address", "secret-of-cookie", "secret-of-file", "secret-of-gate", "secret-of-header"}
+	want := []string{"a=secret-of-cookie", "secret-of-address", "secret-of-cookie", "secret-of-file", "secret-of-gate", "secret-of-header",
+		"token-of-address", "secret%2Fof%2Fquery", "secret%2Fof/query", "secret/of/query"}
 	if filepath.Separator == '\\' { // no modes there
 		want = append(want, "known-to-everybody")
 	}
@@ -75,6 +78,34 @@ func TestSecretHeader(t *testing.T) {
 		s.secretHeader(config.Header{Name: tc.name, Value: tc.value})
 		if diff := cmp.Diff(tc.want, s.secrets); diff != "" {
 			t.Errorf("%s: %s: %s", tc.name, tc.value, diff)
+		}
+	}
+}
+
+// A secret is found wherever a text is cut, the longer of two that begin alike.
+func TestRedactor(t *testing.T) {
+	secrets := []string{"secret-key-1-and-more", "secret-key-1", "key-1-x", "1-and"}
+	for text, want := range map[string]string{
+		"":                                     "",
+		"no secret":                            "no secret",
+		"a secret-key-1 b":                     "a [redacted] b",
+		"secret-key-1-and-more":                "[redacted]",
+		"secret-key-1-and-mor":                 "[redacted]-and-mor",
+		"secret-key-secret-key-1secret-key-1":  "secret-key-[redacted][redacted]",
+		"secret-key-1-and-moresecret-key-1-an": "[redacted][redacted]-an",
+		"key-1-x and key-1-and":                "[redacted] and key-[redacted]",
+		"Grüße secret-key":                     "Grüße secret-key",
+	} {
+		for _, size := range []int{1, 2, 3, 5, 12, 100} {
+			r, got := redactor{secrets: secrets}, ""
+			for rest := text; rest != ""; {
+				n := min(size, len(rest))
+				got += r.push(rest[:n])
+				rest = rest[n:]
+			}
+			if got += r.flush(); got != want {
+				t.Errorf("%q in pieces of %d: %q, want %q", text, size, got, want)
+			}
 		}
 	}
 }

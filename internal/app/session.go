@@ -91,6 +91,7 @@ func Open(o Options) (*Session, error) {
 	}
 	s := &Session{Registry: &tool.Registry{}, opt: o, home: home}
 	s.spill = newSpill(filepath.Join(stateDir(o.Env, home), "spill"), time.Now)
+	s.spill.secrets = func() []string { return s.secrets }
 	project, err := policy.Workspace(o.Dir)
 	if err != nil {
 		return nil, err

@@ -21,17 +21,23 @@ type spill struct {
 	root string // of all sessions
 	dir  string // of this one
 	now  func() time.Time
+	most int64 // bytes of all sessions
+
+	secrets func() []string // that must not be written, the longest first
 
 	once sync.Once
 	err  error
 
-	mu sync.Mutex
-	n  int
+	mu    sync.Mutex
+	n     int
+	total int64           // bytes of all sessions, when they were last counted and what came since
+	open  map[string]bool // files that are being written
 }
 
 func newSpill(root string, now func() time.Time) *spill {
 	name := now().UTC().Format("20060102T150405-") + strings.ToLower(rand.Text()[:10])
-	return &spill{root: root, dir: filepath.Join(root, name), now: now}
+	return &spill{root: root, dir: filepath.Join(root, name), now: now, most: maxSpilled,
+		secrets: func() []string { return nil }, open: map[string]bool{}}
 }
 
 // keepSpilled is how long spilled text outlives its session.
@@ -40,7 +46,8 @@ const keepSpilled = 7 * 24 * time.Hour
 // keep writes a text to a file that only the user can read, and returns its
 // path.
 func (s *spill) keep(_, text string) (string, error) {
-	return s.write("txt", []byte(text))
+	clean := redactor{secrets: s.secrets()}
+	return s.write("txt", []byte(clean.push(text)+clean.flush()))
 }
 
 func (s *spill) write(ext string, data []byte) (string, error) {
@@ -48,10 +55,12 @@ func (s *spill) write(ext string, data []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	defer s.closed(path)
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		os.Remove(path) // half a text would pass for the whole
 		return "", err
 	}
+	s.grew(int64(len(data)))
 	return path, nil
 }
 
@@ -62,14 +71,28 @@ func (s *spill) stream(string) (io.WriteCloser, string, error) {
 		return nil, "", err
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	return f, path, err
+	if err != nil {
+		s.closed(path)
+		return nil, "", err
+	}
+	return &spillFile{file: f, spill: s, clean: redactor{secrets: s.secrets()}}, path, nil
 }
 
+// closed says that a file that path gave is written.
+func (s *spill) closed(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, path)
+}
+
+// path returns the name of the next file. It counts as open until closed.
 func (s *spill) path(ext string) (string, error) {
 	s.once.Do(func() {
 		if s.err = s.prepare(); s.err == nil {
 			s.expire()
 			s.err = os.Mkdir(s.dir, 0o700) // not one that somebody else made
+			_, total := s.kept()
+			s.grew(total)
 		}
 	})
 	if s.err != nil {
@@ -78,7 +101,9 @@ func (s *spill) path(ext string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.n++
-	return filepath.Join(s.dir, fmt.Sprintf("%d.%s", s.n, ext)), nil
+	path := filepath.Join(s.dir, fmt.Sprintf("%d.%s", s.n, ext))
+	s.open[path] = true
+	return path, nil
 }
 
 // prepare makes the directory of all sessions and sees that it is the user's
@@ -118,20 +143,6 @@ func ownOnly(dir string) error {
 
 // spilled is the form of the names that newSpill makes.
 var spilled = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{8}T\d{6}-[a-z2-7]{10}$`) })
-
-// expire removes the directories of sessions that ended long ago.
-func (s *spill) expire() {
-	entries, err := os.ReadDir(s.root)
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err == nil && e.IsDir() && spilled().MatchString(e.Name()) && s.now().Sub(info.ModTime()) > keepSpilled {
-			os.RemoveAll(filepath.Join(s.root, e.Name()))
-		}
-	}
-}
 
 // stateDir is the user's state directory, by the XDG rules. A user without a
 // home has one among the temporary files, which only they may read.

@@ -3,6 +3,7 @@ package llm
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -44,38 +45,45 @@ func (e *Endpoint) secrets() []string {
 			}
 		}
 	}
-	for _, v := range urlSecrets(e.BaseURL) {
+	for _, v := range URLSecrets(e.BaseURL) {
 		add(v)
-		add(url.QueryEscape(v))
-		add(url.PathEscape(v))
 	}
 	return out
 }
 
-// urlSecrets are the password of an address and those values of its query whose
-// names say that they are secret. An address that cannot be parsed is searched
-// all the same, because it is what an error shows.
-func urlSecrets(address string) []string {
+// URLSecrets returns what is secret in an address: the password, or the user's
+// name where a token stands in its place without one, and those values of the
+// query whose names say so; each as it is written, decoded, and escaped as in
+// other addresses. An address that cannot be parsed is searched all the same,
+// because it is what an error shows.
+func URLSecrets(address string) []string {
 	var out []string
+	add := func(written string, decode func(string) (string, error)) {
+		plain, err := decode(written)
+		if err != nil {
+			plain = written
+		}
+		for _, v := range []string{written, plain, url.QueryEscape(plain), url.PathEscape(plain)} {
+			if v != "" && !slices.Contains(out, v) {
+				out = append(out, v)
+			}
+		}
+	}
 	address, _, _ = strings.Cut(address, "#")
 	address, query, _ := strings.Cut(address, "?")
 	if _, rest, ok := strings.Cut(address, "//"); ok {
 		address = rest
 	}
 	if at := strings.LastIndexByte(address, '@'); at >= 0 {
-		if _, password, ok := strings.Cut(address[:at], ":"); ok {
-			out = append(out, password)
-			if plain, err := url.PathUnescape(password); err == nil {
-				out = append(out, plain)
-			}
+		user, password, _ := strings.Cut(address[:at], ":")
+		if password == "" {
+			password = user
 		}
+		add(password, url.PathUnescape)
 	}
 	for _, pair := range strings.Split(query, "&") {
 		if name, value, _ := strings.Cut(pair, "="); secretName(name) {
-			out = append(out, value)
-			if plain, err := url.QueryUnescape(value); err == nil {
-				out = append(out, plain)
-			}
+			add(value, url.QueryUnescape)
 		}
 	}
 	return out
