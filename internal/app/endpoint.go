@@ -262,7 +262,7 @@ func (e *endpoint) wantsKey() bool {
 	if local(u.Hostname()) {
 		return false
 	}
-	return e.base == e.family.base || openai.ProfileFor(e.base).Name != "compatible"
+	return e.base == e.family.base || openai.Profiles().For(e.base).Name != "compatible"
 }
 
 var errNoKey = errors.New("there is no key")

@@ -60,7 +60,7 @@ func familyNames() []string {
 }
 
 func openOpenAI(e *llm.Endpoint, profile string) (client, error) {
-	p, err := profileOf(profile, openai.ProfileNamed, openai.ProfileNames)
+	p, err := openai.Profiles().Choose(profile)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func openOpenAI(e *llm.Endpoint, profile string) (client, error) {
 }
 
 func openResponses(e *llm.Endpoint, profile string) (client, error) {
-	p, err := profileOf(profile, responses.ProfileNamed, responses.ProfileNames)
+	p, err := responses.Profiles().Choose(profile)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func openResponses(e *llm.Endpoint, profile string) (client, error) {
 }
 
 func openAnthropic(e *llm.Endpoint, profile string) (client, error) {
-	p, err := profileOf(profile, anthropic.ProfileNamed, anthropic.ProfileNames)
+	p, err := anthropic.Profiles().Choose(profile)
 	if err != nil {
 		return nil, err
 	}
@@ -91,17 +91,4 @@ func openGemini(e *llm.Endpoint, profile string) (client, error) {
 		e.BaseURL = u.JoinPath("v1beta").String() // as other programs take it
 	}
 	return gemini.New(e), nil
-}
-
-// profileOf returns the profile of a name; nil, which is that of the address,
-// when no name is given.
-func profileOf[P any](name string, named func(string) (P, bool), names func() []string) (*P, error) {
-	if name == "" {
-		return nil, nil
-	}
-	p, ok := named(name)
-	if !ok {
-		return nil, fmt.Errorf("profile %q: expected one of %s", name, strings.Join(names(), ", "))
-	}
-	return &p, nil
 }

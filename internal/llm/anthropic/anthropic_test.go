@@ -570,12 +570,12 @@ func TestKey(t *testing.T) {
 			t.Errorf("%s: %v", tt.base, h)
 		}
 	}
-	for _, name := range ProfileNames() {
-		if p, ok := ProfileNamed(name); !ok || p.Name != name {
+	for _, name := range Profiles().Names() {
+		if p, ok := Profiles().Named(name); !ok || p.Name != name {
 			t.Errorf("no profile is named %s", name)
 		}
 	}
-	if _, ok := ProfileNamed("nope"); ok {
+	if _, ok := Profiles().Named("nope"); ok {
 		t.Error("there is a profile that is not in the table")
 	}
 	c, server := serve(t, "-- 1 --\ntext x\n-- 2 --\ntext x\n")

@@ -292,7 +292,7 @@ func TestMedia(t *testing.T) {
 			t.Errorf("of %d images %d were sent, want %d", n, sent, want)
 		}
 	}
-	if p := ProfileFor("https://api.deepseek.com/anthropic"); p.Images {
+	if p := Profiles().For("https://api.deepseek.com/anthropic"); p.Images {
 		t.Error("DeepSeek takes no images")
 	}
 }

@@ -125,7 +125,7 @@ func TestAnyTranscript(t *testing.T) {
 	for i := range n {
 		r := rand.New(rand.NewPCG(1, uint64(i)))
 		history := llmtest.Transcript(r)
-		profile := profiles()[r.IntN(len(profiles()))]
+		profile := Profiles()[r.IntN(len(Profiles()))]
 		c := New(&llm.Endpoint{Name: "test", BaseURL: "http://127.0.0.1/v1"}, &profile)
 		req := &llm.Request{Model: "m", Messages: history, CacheKey: strings.Repeat("k", 1+r.IntN(100))}
 		s.IDs = 0
@@ -275,7 +275,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func answering(profile string, a answers) *Client {
-	p, ok := ProfileNamed(profile)
+	p, ok := Profiles().Named(profile)
 	if !ok {
 		panic("no profile " + profile)
 	}

@@ -5,8 +5,7 @@ import "capstan/internal/llm"
 // A Profile says how an endpoint differs from OpenAI. docs/providers.md lists
 // what each flag is for.
 type Profile struct {
-	Name  string
-	Hosts []string // host names; one that begins with a dot stands for all below it
+	llm.Known
 
 	KeyHeader   string // the header of the key; empty: Authorization: Bearer
 	MaxTokens   string // the field for the limit of tokens; empty: max_tokens
@@ -71,63 +70,33 @@ var nameRule = llm.Rule{Max: 64, Chars: "_-"}
 // another model.
 var idRule = llm.Rule{Max: 40, Chars: "_-.:"}
 
-// profiles is a table: the first whose host matches is taken.
-func profiles() []Profile {
-	return []Profile{
-		{Name: "openai", Hosts: []string{"api.openai.com"}, MaxTokens: "max_completion_tokens", Effort: EffortField, Output: OutputSchema,
+// Profiles is the table. An address that nobody knows gets "compatible".
+func Profiles() llm.Profiles[Profile] {
+	return llm.Profiles[Profile]{
+		{Known: llm.Known{Name: "openai", Hosts: []string{"api.openai.com"}}, MaxTokens: "max_completion_tokens", Effort: EffortField, Output: OutputSchema,
 			CacheKey: true, Images: true, Audio: true, Documents: true, IDs: idRule},
-		{Name: "azure", Hosts: []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}, KeyHeader: "Api-Key", MaxTokens: "max_completion_tokens",
+		{Known: llm.Known{Name: "azure", Hosts: []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}}, KeyHeader: "Api-Key", MaxTokens: "max_completion_tokens",
 			Effort: EffortField, Output: OutputSchema, CacheKey: true, Images: true, Audio: true, IDs: idRule},
-		{Name: "openrouter", Hosts: []string{"openrouter.ai"}, Effort: EffortObject, Output: OutputSchema, CacheMarks: true, Images: true, Audio: true, Documents: true,
+		{Known: llm.Known{Name: "openrouter", Hosts: []string{"openrouter.ai"}}, Effort: EffortObject, Output: OutputSchema, CacheMarks: true, Images: true, Audio: true, Documents: true,
 			Reasoning: ReasoningDetails, IDs: idRule},
-		{Name: "deepseek", Hosts: []string{"api.deepseek.com"}, Effort: EffortField, Output: OutputObject, Reasoning: ReasoningContent, ReasoningOwed: true},
-		{Name: "dashscope", Hosts: []string{"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com"}, Output: OutputObject, Images: true,
+		{Known: llm.Known{Name: "deepseek", Hosts: []string{"api.deepseek.com"}}, Effort: EffortField, Output: OutputObject, Reasoning: ReasoningContent, ReasoningOwed: true},
+		{Known: llm.Known{Name: "dashscope", Hosts: []string{"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com"}}, Output: OutputObject, Images: true,
 			Reasoning: ReasoningContent, Leaks: true},
-		{Name: "mistral", Hosts: []string{"api.mistral.ai", "codestral.mistral.ai"}, NoUsage: true, Output: OutputSchema, Images: true, Bridge: true,
+		{Known: llm.Known{Name: "mistral", Hosts: []string{"api.mistral.ai", "codestral.mistral.ai"}}, NoUsage: true, Output: OutputSchema, Images: true, Bridge: true,
 			IDs: llm.Rule{Max: 9, Full: true}},
-		{Name: "groq", Hosts: []string{"api.groq.com"}, MaxTokens: "max_completion_tokens", Effort: EffortField, Output: OutputSchema, Images: true},
-		{Name: "cerebras", Hosts: []string{"api.cerebras.ai"}, MaxTokens: "max_completion_tokens", Effort: EffortField, Output: OutputSchema,
+		{Known: llm.Known{Name: "groq", Hosts: []string{"api.groq.com"}}, MaxTokens: "max_completion_tokens", Effort: EffortField, Output: OutputSchema, Images: true},
+		{Known: llm.Known{Name: "cerebras", Hosts: []string{"api.cerebras.ai"}}, MaxTokens: "max_completion_tokens", Effort: EffortField, Output: OutputSchema,
 			Reasoning: ReasoningText},
-		{Name: "moonshot", Hosts: []string{"api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"}, Output: OutputObject, Images: true,
+		{Known: llm.Known{Name: "moonshot", Hosts: []string{"api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"}}, Output: OutputObject, Images: true,
 			Reasoning: ReasoningContent},
-		{Name: "zai", Hosts: []string{"api.z.ai", "open.bigmodel.cn"}, Output: OutputObject, Images: true, Reasoning: ReasoningContent},
-		{Name: "xai", Hosts: []string{"api.x.ai"}, Effort: EffortField, Output: OutputSchema, Images: true},
+		{Known: llm.Known{Name: "zai", Hosts: []string{"api.z.ai", "open.bigmodel.cn"}}, Output: OutputObject, Images: true, Reasoning: ReasoningContent},
+		{Known: llm.Known{Name: "xai", Hosts: []string{"api.x.ai"}}, Effort: EffortField, Output: OutputSchema, Images: true},
 		compatible(),
 	}
 }
 
 // compatible is for every other host: a local server, most of the time.
 func compatible() Profile {
-	return Profile{Name: "compatible", Effort: EffortField, Output: OutputSchema, Images: true,
+	return Profile{Known: llm.Known{Name: "compatible"}, Effort: EffortField, Output: OutputSchema, Images: true,
 		Reasoning: ReasoningContent, Leaks: true, ThinkTags: true, CutsPrompts: true}
-}
-
-// ProfileFor returns the profile for a base URL. An address that nobody knows
-// gets "compatible".
-func ProfileFor(baseURL string) Profile {
-	for _, p := range profiles() {
-		if llm.AtHost(baseURL, p.Hosts) {
-			return p
-		}
-	}
-	return compatible()
-}
-
-// ProfileNamed returns the profile of that name, for a setting.
-func ProfileNamed(name string) (Profile, bool) {
-	for _, p := range profiles() {
-		if p.Name == name {
-			return p, true
-		}
-	}
-	return Profile{}, false
-}
-
-// ProfileNames lists the names, in the order of the table.
-func ProfileNames() []string {
-	var out []string
-	for _, p := range profiles() {
-		out = append(out, p.Name)
-	}
-	return out
 }

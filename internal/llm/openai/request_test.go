@@ -99,16 +99,16 @@ func TestProfileFor(t *testing.T) {
 		"":                                                       "compatible",
 		":":                                                      "compatible",
 	} {
-		if got := ProfileFor(base).Name; got != want {
+		if got := Profiles().For(base).Name; got != want {
 			t.Errorf("%s is %s, want %s", base, got, want)
 		}
 	}
-	for _, name := range ProfileNames() {
-		if p, ok := ProfileNamed(name); !ok || p.Name != name {
+	for _, name := range Profiles().Names() {
+		if p, ok := Profiles().Named(name); !ok || p.Name != name {
 			t.Errorf("no profile is named %s", name)
 		}
 	}
-	if _, ok := ProfileNamed("nope"); ok {
+	if _, ok := Profiles().Named("nope"); ok {
 		t.Error("there is a profile that is not in the table")
 	}
 }
@@ -122,7 +122,7 @@ func TestDeclarations(t *testing.T) {
 	const want = `[{"type":"function","function":{"name":"exec","description":"Run a <program> & more.","parameters":{"type":"object","properties":{"source":{"type":"string"},"description":{"type":"string"}},"required":["source"]}}},` +
 		`{"type":"function","function":{"name":"read_file","description":"Read.","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}},` +
 		`{"type":"function","function":{"name":"bare","parameters":{"type":"object","properties":{}}}},{"type":"web_search"}]`
-	for _, profile := range ProfileNames() {
+	for _, profile := range Profiles().Names() {
 		for range 20 {
 			got := request(t, profile, &llm.Request{System: "S", Tools: []msg.Declaration{exec, readFile, {Name: "bare"}}, Hosted: []json.RawMessage{json.RawMessage(`{"type":"web_search"}`)}, Choice: llm.ChoiceNone})
 			if diff := cmp.Diff(want, string(got["tools"])); diff != "" {

@@ -328,7 +328,7 @@ func FuzzStream(f *testing.F) {
 	f.Add("openai", "data: {\"error\":{\"code\":5}}\n\n")
 	f.Add("openai", "event: x\r\ndata: {\r\ndata: }\r\n\r\n")
 	f.Fuzz(func(t *testing.T, profile, stream string) {
-		if _, ok := ProfileNamed(profile); !ok {
+		if _, ok := Profiles().Named(profile); !ok {
 			return
 		}
 		c := answering(profile, answers{body: strings.NewReader(stream)})

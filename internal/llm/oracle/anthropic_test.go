@@ -18,7 +18,7 @@ var anthropicMessages = family{
 	base:   "",
 	models: []string{"claude-sonnet-4-6", "claude-opus-4-7", "claude-3-5-haiku", "m"},
 	client: func(e *llm.Endpoint) llm.Provider {
-		p, _ := anthropic.ProfileNamed("anthropic")
+		p, _ := anthropic.Profiles().Named("anthropic")
 		return anthropic.New(e, &p)
 	},
 	again: func(body []byte) ([]byte, error) {

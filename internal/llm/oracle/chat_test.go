@@ -18,7 +18,7 @@ var chat = family{
 	base:   "/v1",
 	models: []string{"m"},
 	client: func(e *llm.Endpoint) llm.Provider {
-		p, _ := openai.ProfileNamed("openai")
+		p, _ := openai.Profiles().Named("openai")
 		return openai.New(e, &p)
 	},
 	again: func(body []byte) ([]byte, error) {

@@ -22,7 +22,7 @@ var openAIResponses = family{
 	base:   "/v1",
 	models: []string{"m"},
 	client: func(e *llm.Endpoint) llm.Provider {
-		p, _ := responses.ProfileNamed("openai")
+		p, _ := responses.Profiles().Named("openai")
 		return responses.New(e, &p)
 	},
 	again: func(body []byte) ([]byte, error) {

@@ -5,8 +5,7 @@ import "capstan/internal/llm"
 // A Profile says how an endpoint differs from the others. docs/providers.md
 // lists what each flag is for.
 type Profile struct {
-	Name  string
-	Hosts []string // host names; one that begins with a dot stands for all below it
+	llm.Known
 
 	KeyHeader   string // the header of the key; empty: Authorization: Bearer
 	Encrypted   bool   // gives reasoning out encrypted, and takes no other back
@@ -24,48 +23,18 @@ var (
 	idRule   = llm.Rule{Max: 64, Chars: "_-"}
 )
 
-// profiles is a table: the first whose host matches is taken.
-func profiles() []Profile {
-	return []Profile{
-		{Name: "openai", Hosts: []string{"api.openai.com"}, Encrypted: true, Summary: true, CacheKey: true, Images: true, Documents: true, ResultMedia: true},
-		{Name: "azure", Hosts: []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}, KeyHeader: "Api-Key",
+// Profiles is the table. An address that nobody knows gets "compatible".
+func Profiles() llm.Profiles[Profile] {
+	return llm.Profiles[Profile]{
+		{Known: llm.Known{Name: "openai", Hosts: []string{"api.openai.com"}}, Encrypted: true, Summary: true, CacheKey: true, Images: true, Documents: true, ResultMedia: true},
+		{Known: llm.Known{Name: "azure", Hosts: []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}}, KeyHeader: "Api-Key",
 			Encrypted: true, Summary: true, CacheKey: true, Images: true, Documents: true, ResultMedia: true},
-		{Name: "openrouter", Hosts: []string{"openrouter.ai"}, Encrypted: true, CacheKey: true, Images: true, Documents: true},
-		{Name: "xai", Hosts: []string{"api.x.ai"}, Encrypted: true, CacheKey: true, Images: true},
+		{Known: llm.Known{Name: "openrouter", Hosts: []string{"openrouter.ai"}}, Encrypted: true, CacheKey: true, Images: true, Documents: true},
+		{Known: llm.Known{Name: "xai", Hosts: []string{"api.x.ai"}}, Encrypted: true, CacheKey: true, Images: true},
 		compatible(),
 	}
 }
 
 // compatible is for every other host: a local server, most of the time. It
 // gives reasoning out in the open, and takes it back so.
-func compatible() Profile { return Profile{Name: "compatible", Images: true} }
-
-// ProfileFor returns the profile for a base URL. An address that nobody knows
-// gets "compatible".
-func ProfileFor(baseURL string) Profile {
-	for _, p := range profiles() {
-		if llm.AtHost(baseURL, p.Hosts) {
-			return p
-		}
-	}
-	return compatible()
-}
-
-// ProfileNamed returns the profile of that name, for a setting.
-func ProfileNamed(name string) (Profile, bool) {
-	for _, p := range profiles() {
-		if p.Name == name {
-			return p, true
-		}
-	}
-	return Profile{}, false
-}
-
-// ProfileNames lists the names, in the order of the table.
-func ProfileNames() []string {
-	var out []string
-	for _, p := range profiles() {
-		out = append(out, p.Name)
-	}
-	return out
-}
+func compatible() Profile { return Profile{Known: llm.Known{Name: "compatible"}, Images: true} }

@@ -54,7 +54,7 @@ func TestProfiles(t *testing.T) {
 		"xai":        {"reasoning": `{"effort":"high"}`, "prompt_cache_key": `"k"`, "include": encrypted},
 		"compatible": {"reasoning": `{"effort":"high"}`},
 	}
-	for _, profile := range ProfileNames() {
+	for _, profile := range Profiles().Names() {
 		t.Run(profile, func(t *testing.T) {
 			want := tests[profile]
 			for k, v := range map[string]string{"model": `"m"`, "stream": "true", "store": "false", "instructions": `"S"`, "max_output_tokens": "16", "temperature": "0.5", "top_p": "0.5",
@@ -80,11 +80,11 @@ func TestProfileFor(t *testing.T) {
 		"":                                         "compatible",
 		"https://openai.azure.com.evil.example/v1": "compatible",
 	} {
-		if got := ProfileFor(base).Name; got != want {
+		if got := Profiles().For(base).Name; got != want {
 			t.Errorf("%s is %s, want %s", base, got, want)
 		}
 	}
-	if _, ok := ProfileNamed("nope"); ok {
+	if _, ok := Profiles().Named("nope"); ok {
 		t.Error("there is a profile that is not in the table")
 	}
 }
@@ -97,7 +97,7 @@ func TestDeclarations(t *testing.T) {
 	const want = `[{"type":"function","name":"exec","description":"Run a <program> & more.","parameters":{"type":"object","properties":{"source":{"type":"string"},"description":{"type":"string"}},"required":["source"]},"strict":false},` +
 		`{"type":"function","name":"read_file","description":"Read.","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]},"strict":false},` +
 		`{"type":"function","name":"bare","parameters":{"type":"object","properties":{}},"strict":false},{"type":"web_search"}]`
-	for _, profile := range ProfileNames() {
+	for _, profile := range Profiles().Names() {
 		for range 20 {
 			got := request(t, profile, &llm.Request{System: "S", Tools: []msg.Declaration{exec, readFile, {Name: "bare"}}, Hosted: []json.RawMessage{json.RawMessage(`{"type":"web_search"}`)}, Choice: llm.ChoiceNone})
 			if diff := cmp.Diff(want, got["tools"]); diff != "" {

@@ -35,7 +35,7 @@ func New(endpoint *llm.Endpoint, profile *Profile) *Client {
 	if profile != nil {
 		c.profile = *profile
 	} else {
-		c.profile = ProfileFor(endpoint.BaseURL)
+		c.profile = Profiles().For(endpoint.BaseURL)
 	}
 	return c
 }

@@ -32,7 +32,7 @@ func serve(t *testing.T, profile, script string) (*Client, *llmtest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, ok := ProfileNamed(profile)
+	p, ok := Profiles().Named(profile)
 	if !ok {
 		t.Fatal("no profile " + profile)
 	}
@@ -144,7 +144,7 @@ func TestAnyTranscript(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, uint64(i)))
 		history := llmtest.Transcript(r)
 		keep(t, r, history)
-		profile := profiles()[r.IntN(len(profiles()))]
+		profile := Profiles()[r.IntN(len(Profiles()))]
 		profile.Encrypted = true // the checker is OpenAI, which takes no other reasoning
 		c := New(&llm.Endpoint{Name: "test", BaseURL: "http://127.0.0.1/v1"}, &profile)
 		req := &llm.Request{Model: "m", Messages: history, CacheKey: strings.Repeat("k", r.IntN(200)), MaxTokens: r.IntN(40)}
@@ -416,7 +416,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func answering(profile string, a answers) *Client {
-	p, ok := ProfileNamed(profile)
+	p, ok := Profiles().Named(profile)
 	if !ok {
 		panic("no profile " + profile)
 	}
