@@ -187,10 +187,74 @@ func TestOddState(t *testing.T) {
 		}
 	}
 	// A message of which nothing can be sent leaves no gap.
-	got := request(t, &llm.Request{Model: "gemini-3-pro", Messages: append(said("hi"), msg.Message{Role: msg.Assistant, Origin: "gemini/gemini-3-pro",
+	got := request(t, &llm.Request{Model: "gemini-3-pro", Tools: tools4, Messages: append(said("hi"), msg.Message{Role: msg.Assistant, Origin: "gemini/gemini-3-pro",
 		Parts: []msg.Part{{Kind: msg.Text, State: json.RawMessage(`{}`)}}}, said("go")[0])})
 	if want := `[{"role":"user","parts":[{"text":"hi"},{"text":"go"}]}]`; got["contents"] != want {
 		t.Errorf("got %s, want %s", got["contents"], want)
+	}
+}
+
+// A thought goes back from where it was signed on: the beginning of it, which
+// was not, is for people. (Of a text the beginning goes back too.)
+func TestHeadOfThought(t *testing.T) {
+	thought := signed(msg.Part{Kind: msg.Reasoning, Text: "Headtail"}, `{"thoughtSignature":"QQ==","from":4}`)
+	m := msg.Message{Role: msg.Assistant, Origin: "gemini/gemini-3-pro", Parts: []msg.Part{thought, msg.TextPart("ok")}}
+	got := modelParts(t, &llm.Request{Model: "gemini-3-pro", Messages: append(said("hi"), m), Tools: tools4})
+	if want := `{"thought":true,"text":"tail","thoughtSignature":"QQ=="},{"text":"ok"}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// What the model made goes back as it is, signed as it was, or as a line where
+// the API does not take it.
+func TestMediaOfModel(t *testing.T) {
+	png := signed(msg.Part{Kind: msg.Image, MIMEType: "image/png", Data: llmtest.Pixel}, `"QQ=="`)
+	gif := msg.Part{Kind: msg.Image, MIMEType: "image/gif", Data: []byte("gif")}
+	m := msg.Message{Role: msg.Assistant, Origin: "gemini/gemini-3-pro", Parts: []msg.Part{png, gif}}
+	got := modelParts(t, &llm.Request{Model: "gemini-3-pro", Messages: append(said("hi"), m), Tools: tools4})
+	want := withPixel(`{"inlineData":{"mimeType":"image/png","data":"cG5n"},"thoughtSignature":"QQ=="},{"text":"[image image/gif, 3 B; this model's API cannot take it]"}`)
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// Calls of other APIs have ids that this one does not give: they get one that
+// it might have given, the same for the call and its result.
+func TestForeignIDs(t *testing.T) {
+	const spaced, long = "call 1|fc/2", "0123456789abcdef"
+	history := []msg.Message{said("go")[0],
+		{Role: msg.Assistant, Origin: "openai/m", Parts: []msg.Part{callPart(spaced, "shell", "{}"), callPart(strings.Repeat(long, 9), "shell", "{}"), callPart(strings.Repeat(long, 8), "shell", "{}")}},
+		resultsOf(msg.Result{CallID: spaced, Parts: []msg.Part{msg.TextPart("A")}}, msg.Result{CallID: strings.Repeat(long, 9), Parts: []msg.Part{msg.TextPart("B")}}, msg.Result{CallID: strings.Repeat(long, 8), Parts: []msg.Part{msg.TextPart("C")}})}
+	contents := request(t, &llm.Request{Model: "gemini-2.5-pro", Messages: history, Tools: tools4})["contents"]
+	type one struct{ ID string }
+	var read []struct {
+		Parts []struct{ FunctionCall, FunctionResponse *one }
+	}
+	if err := json.Unmarshal([]byte(contents), &read); err != nil || len(read) != 3 {
+		t.Fatalf("%v: %s", err, contents)
+	}
+	var calls, answers []string
+	for i := range read[1].Parts {
+		calls, answers = append(calls, read[1].Parts[i].FunctionCall.ID), append(answers, read[2].Parts[i].FunctionResponse.ID)
+	}
+	if diff := cmp.Diff(calls, answers); diff != "" {
+		t.Errorf("calls and their results (-calls +results):\n%s", diff)
+	}
+	want := []string{"call_1_fc_2_54971057", strings.Repeat(long, 7) + "0123456_1fc1b51f", strings.Repeat(long, 8)}
+	if diff := cmp.Diff(want, calls); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A request that declares no tools has no calls: they become text. BUG-CP-18
+func TestCallsWithoutTools(t *testing.T) {
+	history := []msg.Message{said("go")[0],
+		{Role: msg.Assistant, Origin: "gemini/gemini-3-pro", Parts: []msg.Part{signed(callPart("a", "shell", `{"cmd":"ls"}`), `"QQ=="`)}},
+		resultsOf(msg.Result{CallID: "a", Status: "success", Parts: []msg.Part{msg.TextPart("A")}}), said("sum up")[0]}
+	want := `[{"role":"user","parts":[{"text":"go"}]},{"role":"model","parts":[{"text":"[Called shell with {\"cmd\":\"ls\"}]"}]},` +
+		`{"role":"user","parts":[{"text":"[Result of shell: success]"},{"text":"A"},{"text":"sum up"}]}]`
+	if got := request(t, &llm.Request{Model: "gemini-3-pro", Messages: history})["contents"]; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 

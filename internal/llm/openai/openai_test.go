@@ -111,7 +111,7 @@ text Done.
 
 // Any transcript of ours becomes a request that the API takes, whatever the
 // profile. BUG-CP-01, BUG-CP-03, BUG-CP-08, BUG-CP-13, BUG-CP-15, BUG-CP-16,
-// BUG-CP-18, BUG-AR-06, BUG-AR-18
+// BUG-AR-06, BUG-AR-18
 func TestAnyTranscript(t *testing.T) {
 	n := 2000
 	if testing.Short() {

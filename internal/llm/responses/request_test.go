@@ -173,6 +173,18 @@ func TestMediaBeforeUser(t *testing.T) {
 	}
 }
 
+// A request that declares no tools has no calls: they become text. BUG-CP-18
+func TestCallsWithoutTools(t *testing.T) {
+	history := append(said("go"),
+		msg.Message{Role: msg.Assistant, Parts: []msg.Part{{Kind: msg.CallPart, Call: &msg.Call{ID: "c1", Name: "read_file", Args: `{"path":"a"}`}}}},
+		msg.Message{Role: msg.Tool, Results: []msg.Result{{CallID: "c1", Status: "success", Parts: []msg.Part{msg.TextPart("A")}}}})
+	want := `[{"type":"message","role":"user","content":"go"},{"type":"message","role":"assistant","content":"[Called read_file with {\"path\":\"a\"}]"},` +
+		`{"type":"message","role":"user","content":[{"type":"input_text","text":"[Result of read_file: success]"},{"type":"input_text","text":"A"}]}]`
+	if got := request(t, "openai", &llm.Request{Messages: history})["input"]; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 // Reasoning goes back only to the model that wrote it, in a form that the
 // endpoint takes; so do searches and what a text was meant as. BUG-CP-05
 func TestStateGoesBack(t *testing.T) {
