@@ -167,7 +167,7 @@ func (s *Session) settings(home, project string) (config.Settings, error) {
 
 // meant are the tools that a name of --exclude-tools means: names of other agents mean
 // ours, as in rules.
-func meant(name string) []string { return append([]string{name}, policy.Aliased(name)...) }
+func meant(name string) []string { return append([]string{name}, tool.RuleNames(name)...) }
 
 // unused says which settings have no effect because this version has nothing that
 // reads them: whoever configured a hook as a guard must not rely on it.

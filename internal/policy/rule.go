@@ -50,10 +50,6 @@ func aliasOf(name string) (alias, bool) {
 	return a, tools != nil
 }
 
-// Aliased returns the tools that a name of another agent's means in rules; none when
-// it is none.
-func Aliased(name string) []string { return slices.Clone(aliases[name].tools) }
-
 // specTools are the tools whose rules may have a path in parentheses.
 var specTools = []string{readTool, "list_directory", "glob", searchTool, editTool, writeTool}
 
