@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -306,4 +308,22 @@ func TestServeAskedLate(t *testing.T) {
 		t.Errorf("%d prompts were given to a run that has not begun, %d wait", queued, len(s.waiting))
 	}
 	s.ended(<-s.done)
+}
+
+// Nothing is kept of a run that has ended: a conversation may have any number.
+func TestServeKeepsNothing(t *testing.T) {
+	s := &server{w: New(Options{Out: io.Discard, Format: JSON}), asked: make(chan struct{}, 1), done: make(chan *agent.Outcome, 1), c: Conversation{
+		Run: func(context.Context, []msg.Part) *agent.Outcome {
+			return &agent.Outcome{Reason: agent.Finished, Text: strings.Repeat("x", 100)}
+		},
+	}}
+	var kept weak.Pointer[agent.Outcome]
+	s.c.Ended = func(o *agent.Outcome) { kept = weak.Make(o) }
+	s.start(t.Context(), []msg.Part{msg.TextPart("a prompt")})
+	s.ended(<-s.done)
+	runtime.GC()
+	if kept.Value() != nil {
+		t.Error("the outcome is still there")
+	}
+	runtime.KeepAlive(s)
 }
