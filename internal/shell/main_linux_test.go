@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,6 +21,8 @@ import (
 const (
 	agentLine = "SHELL_TEST_AGENT_LINE"
 	agentJob  = "SHELL_TEST_AGENT_JOB"
+	// agentChild makes the line a Child.
+	agentChild = "SHELL_TEST_AGENT_CHILD"
 )
 
 func TestMain(m *testing.M) {
@@ -48,6 +51,14 @@ func agent(line string) {
 		if _, err := NewJobs(r).Start(c, ""); err != nil {
 			panic(err)
 		}
+		select {}
+	}
+	if os.Getenv(agentChild) != "" {
+		ch, err := r.Spawn(Command{Line: line, Env: os.Environ()})
+		if err != nil {
+			panic(err)
+		}
+		io.Copy(os.Stdout, ch.Out)
 		select {}
 	}
 	r.Run(context.Background(), c)

@@ -126,12 +126,9 @@ func (x *execution) wait(ctx context.Context) (Result, error) {
 	}
 	x.unfeed()
 	x.out.fill(&res)
-	res.Duration = time.Since(x.started)
 	res.TimedOut = end.TimedOut
-	res.ExitCode, res.Signal = int(end.ExitCode), signalName(end.Signal)
-	if end.Signal != 0 {
-		res.ExitCode = -1
-	}
+	res.Duration = time.Since(x.started)
+	res.ExitCode, res.Signal = end.status()
 	res.Leftovers, res.LeftoverCount, res.Alive = end.Killed, int(end.KilledCount), end.Alive
 	res.Waiting, res.Interrupted = waiting, waiting != ""
 	if end.err == nil && waiting == "" && !res.Cancelled && !res.TimedOut {

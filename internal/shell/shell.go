@@ -107,6 +107,8 @@ type Command struct {
 
 	// lingers makes the command last until its last child has ended (jobs).
 	lingers bool
+	// exact keeps the environment as it is given (Spawn).
+	exact bool
 }
 
 // A Process is a process id and its command line.
@@ -180,7 +182,12 @@ func (r *Runner) request(c Command) (keeper.Request, error) {
 	if env == nil {
 		env = os.Environ()
 	}
-	env = append(Environ(env, r.o.Secrets), "PWD="+dir) // not a name of the directory through links, which cd .. would go back by
+	if c.exact {
+		env = c.Env[:len(c.Env):len(c.Env)]
+	} else {
+		env = Environ(env, r.o.Secrets)
+	}
+	env = append(env, "PWD="+dir) // not a name of the directory through links, which cd .. would go back by
 	path, err := program(argv[0], dir, lookup(env, "PATH"))
 	if err != nil {
 		return keeper.Request{}, err

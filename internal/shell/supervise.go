@@ -30,6 +30,14 @@ type ending struct {
 	err error // the supervisor failed; the report is what is known
 }
 
+// status is the exit code, or -1 and the signal's name.
+func (e *ending) status() (code int, signal string) {
+	if e.Signal != 0 {
+		return -1, signalName(e.Signal)
+	}
+	return int(e.ExitCode), ""
+}
+
 // start runs req with the given descriptors, which stay the caller's.
 func (r *Runner) start(req keeper.Request, stdio [3]*os.File) (supervisor, error) {
 	if r.o.Portable {
