@@ -1,0 +1,179 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"capstan/internal/msg"
+	"capstan/internal/schema"
+	"capstan/internal/tool"
+)
+
+// A remote is one tool of a server.
+type remote struct {
+	s        *server
+	spec     tool.Spec
+	real     string // its name there
+	readOnly bool
+	output   *schema.Schema
+}
+
+// Spec returns the definition.
+func (t *remote) Spec() *tool.Spec { return &t.spec }
+
+// Access: a tool that says that it only reads may run beside others. What it
+// touches nobody can know.
+func (t *remote) Access(*tool.Call) tool.Access {
+	return tool.Access{Overlap: t.readOnly, Outside: true}
+}
+
+// Run calls the tool, once: a call that may have had an effect is never
+// repeated. Only one that an HTTP server refused because it had forgotten the
+// session, so that it surely was not run, is sent again (BUG-MC-03, BUG-MC-05).
+func (t *remote) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, error) {
+	for again := false; ; again = true {
+		c, err := t.s.acquire(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return tool.Result{}, ctx.Err()
+			}
+			return tool.Fail(tool.CodeFailed, "%v", err), nil
+		}
+		res, err := t.call(ctx, c, inv)
+		if errors.Is(err, sdk.ErrSessionMissing) && !again {
+			select {
+			case <-c.ended:
+				continue
+			case <-time.After(time.Second): // the session lives on all the same
+			case <-ctx.Done():
+			}
+		}
+		if err != nil {
+			return t.failed(ctx, err)
+		}
+		return res, nil
+	}
+}
+
+// errTimeout marks a call that took too long.
+var errTimeout = errors.New("it took too long")
+
+// call makes the call and waits for its result, as long as there is progress.
+func (t *remote) call(ctx context.Context, c *conn, inv *tool.Invocation) (tool.Result, error) {
+	idle := c.cfg.timeout()
+	whole := max(longestCall, idle)
+	w := newWatch(idle, whole)
+	defer w.stop()
+	ctx, f := c.flights.begin(ctx, func(p progress) {
+		w.alive()
+		w.show(inv, p)
+	})
+	defer f.land()
+	w.start(f.cancel)
+	p := &params{Name: t.real, Arguments: inv.Call.Args}
+	p.Meta = sdk.Meta{"progressToken": f.token}
+	raw, err := c.request(ctx, callTool, p)
+	if err != nil {
+		if errors.Is(err, sdk.ErrSessionMissing) {
+			return tool.Result{}, err
+		}
+		return tool.Result{}, c.explain(ctx, err)
+	}
+	return t.result(raw), nil
+}
+
+// failed makes a Result of a call that brought none.
+func (t *remote) failed(ctx context.Context, err error) (tool.Result, error) {
+	var rpc *rpcError
+	var lost *lostError
+	switch {
+	case ctx.Err() != nil:
+		return tool.Result{}, ctx.Err()
+	case errors.Is(err, errTimeout):
+		return tool.Fail(tool.CodeTimeout, "tool %s of MCP server %s: %v; the call was cancelled, and whether it had an effect is not known", t.real, t.s.cfg.Name, err), nil
+	case errors.As(err, &lost) && !errors.As(err, &rpc):
+		return tool.Fail(tool.CodeFailed, "MCP server %s ended during the call: %v\nWhether the call had an effect is not known. The server is restarted, and the next call works if it comes up.", t.s.cfg.Name, err), nil
+	}
+	return tool.Fail(tool.CodeFailed, "MCP server %s: %v", t.s.cfg.Name, err), nil
+}
+
+// A watch ends a call that makes no progress, or that takes too long in all.
+type watch struct {
+	idle, whole time.Duration
+	begun       time.Time
+	timer, end  *time.Timer
+
+	mu    sync.Mutex
+	seen  int
+	shown time.Time
+}
+
+func newWatch(idle, whole time.Duration) *watch {
+	return &watch{idle: idle, whole: whole, begun: time.Now()}
+}
+
+func (w *watch) start(cancel context.CancelCauseFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(w.idle, func() { cancel(w.late(false)) })
+	w.end = time.AfterFunc(w.whole, func() { cancel(w.late(true)) })
+}
+
+func (w *watch) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer.Stop()
+	w.end.Stop()
+}
+
+// late says what was waited for (BUG-MC-11).
+func (w *watch) late(all bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if all {
+		return fmt.Errorf("%w: more than %v in all, however much progress it reported", errTimeout, w.whole)
+	}
+	return fmt.Errorf("%w: there was no result and no progress for %v (timeout of the server; in all it may take %v, with progress; it reported some %d times)",
+		errTimeout, w.idle, w.whole, w.seen)
+}
+
+// alive notes progress: the deadline moves.
+func (w *watch) alive() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen++
+	if w.timer != nil {
+		w.timer.Reset(w.idle)
+	}
+}
+
+// show tells observers, at most ten times a second.
+func (w *watch) show(inv *tool.Invocation, p progress) {
+	w.mu.Lock()
+	now := time.Now()
+	due := now.Sub(w.shown) >= 100*time.Millisecond
+	if due {
+		w.shown = now
+	}
+	w.mu.Unlock()
+	if due {
+		inv.Progress(msg.TextPart(p.String()))
+	}
+}
+
+// String is the progress in a line.
+func (p progress) String() string {
+	s := fmt.Sprintf("%g", p.done)
+	if p.total > 0 {
+		s += fmt.Sprintf("/%g", p.total)
+	}
+	if p.message != "" {
+		s += " " + excerpt(p.message, 300)
+	}
+	return s
+}

@@ -1,0 +1,229 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	strict "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"capstan/internal/schema"
+	"capstan/internal/tool"
+)
+
+// lenient is how answers of servers are read: names are matched exactly, of a
+// name given twice the last counts, and what is no UTF-8 is replaced.
+var lenient = strict.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// pages walks a paginated list to its end and hands on the items of every page,
+// which are under key. It stops at a cursor that came before, at a page that
+// brings nothing new by name, and at the bounds (BUG-MC-08, BUG-MC-10).
+func (s *server) pages(ctx context.Context, c *conn, method, key string, limit int, take func(json.RawMessage) (fresh bool)) error {
+	seen := map[string]bool{}
+	cursor := ""
+	for n, page := 0, 0; ; page++ {
+		if page == maxPages {
+			s.warn("its list %s has more than %d pages; the rest is left out", key, maxPages)
+			return nil
+		}
+		raw, err := c.request(ctx, method, &params{Cursor: cursor})
+		if err != nil {
+			return err
+		}
+		var list map[string]json.RawMessage
+		var items []json.RawMessage
+		if err := strict.Unmarshal(raw, &list, lenient); err != nil {
+			return fmt.Errorf("its answer is no object: %s", excerpt(raw, 200))
+		}
+		if got, ok := list[key]; ok {
+			if err := strict.Unmarshal(got, &items, lenient); err != nil {
+				return fmt.Errorf("%s in its answer is no list: %s", key, excerpt(got, 200))
+			}
+		}
+		fresh := false
+		for _, item := range items {
+			if n == limit {
+				s.warn("its list %s has more than %d entries; the rest is left out", key, limit)
+				return nil
+			}
+			if take(item) {
+				fresh = true
+				n++
+			}
+		}
+		next := ""
+		if got, ok := list["nextCursor"]; ok {
+			_ = strict.Unmarshal(got, &next, lenient) // null or nonsense is the end
+		}
+		switch {
+		case next == "":
+			return nil
+		case seen[next]:
+			s.warn("its list %s comes back to a cursor that it gave before; reading stopped there", key)
+			return nil
+		case len(items) > 0 && !fresh:
+			s.warn("its list %s repeats itself; reading stopped there", key)
+			return nil
+		}
+		seen[next] = true
+		cursor = next
+	}
+}
+
+// A definition is a tool as its server describes it.
+type definition struct {
+	Name         string          `json:"name"`
+	Title        string          `json:"title"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"inputSchema"`
+	OutputSchema json.RawMessage `json:"outputSchema"`
+	Annotations  struct {
+		Title           string `json:"title"`
+		ReadOnlyHint    bool   `json:"readOnlyHint"`
+		DestructiveHint *bool  `json:"destructiveHint"`
+		IdempotentHint  bool   `json:"idempotentHint"`
+		OpenWorldHint   *bool  `json:"openWorldHint"`
+	} `json:"annotations"`
+}
+
+// listTools reads the server's tools. A tool that cannot be used costs itself
+// and a warning.
+func (s *server) listTools(ctx context.Context, c *conn) ([]tool.Tool, error) {
+	byName := map[string]*remote{}
+	seen := map[string]bool{}
+	err := s.pages(ctx, c, listTools, "tools", maxTools, func(raw json.RawMessage) bool {
+		d, err := define(raw)
+		if err != nil {
+			s.warn("a tool of it is left out: %v", err)
+			return d.Name != "" && !seen[d.Name]
+		}
+		if seen[d.Name] {
+			s.warn("it lists the tool %q more than once; the first counts", cut(clean(d.Name), 100))
+			return false
+		}
+		seen[d.Name] = true
+		if !s.cfg.wants(d.Name) {
+			return true
+		}
+		t, warnings, err := newRemote(s, d)
+		for _, w := range warnings {
+			s.warn("tool %q: %s", cut(clean(d.Name), 100), w)
+		}
+		if err != nil {
+			s.warn("the tool %q is left out: %v", cut(clean(d.Name), 100), err)
+			return true
+		}
+		if other := byName[t.spec.Name]; other != nil {
+			s.warn("the tool %q is left out: its name %s is taken by %q", cut(clean(d.Name), 100), t.spec.Name, other.real)
+			return true
+		}
+		byName[t.spec.Name] = t
+		return true
+	})
+	// Asked whether it said that it has tools or not: many do not say.
+	if err = notOffered(err); err != nil {
+		return nil, err
+	}
+	tools := make([]tool.Tool, 0, len(byName))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		tools = append(tools, byName[name])
+	}
+	return tools, nil
+}
+
+// define reads one definition. Only a missing name makes it useless: of other
+// members that have the wrong type the tool is told, and does without.
+func define(raw json.RawMessage) (definition, error) {
+	var d definition
+	if err := strict.Unmarshal(raw, &d, lenient); err == nil && d.Name != "" {
+		return d, nil
+	}
+	d = definition{}
+	var fields map[string]json.RawMessage
+	if err := strict.Unmarshal(raw, &fields, lenient); err != nil {
+		return d, fmt.Errorf("it is no object: %s", excerpt(raw, 100))
+	}
+	if err := strict.Unmarshal(fields["name"], &d.Name, lenient); err != nil || d.Name == "" {
+		return d, fmt.Errorf("it has no name: %s", excerpt(raw, 100))
+	}
+	_ = strict.Unmarshal(fields["title"], &d.Title, lenient)
+	_ = strict.Unmarshal(fields["description"], &d.Description, lenient)
+	_ = strict.Unmarshal(fields["annotations"], &d.Annotations, lenient)
+	d.InputSchema, d.OutputSchema = fields["inputSchema"], fields["outputSchema"]
+	return d, nil
+}
+
+// wants says whether the user takes this tool of the server.
+func (c *Config) wants(name string) bool {
+	named := func(list []string) bool {
+		return slices.ContainsFunc(list, func(p string) bool {
+			if head, ok := strings.CutSuffix(p, "*"); ok {
+				return strings.HasPrefix(name, head)
+			}
+			return p == name
+		})
+	}
+	return (c.Include == nil || named(c.Include)) && !named(c.Exclude)
+}
+
+// missing says whether a schema was left out.
+func missing(raw json.RawMessage) bool {
+	s := strings.TrimSpace(string(raw))
+	return s == "" || s == "null"
+}
+
+// newRemote makes a tool of a definition. The error says why it cannot be one.
+func newRemote(s *server, d definition) (*remote, []string, error) {
+	var warnings []string
+	t := &remote{s: s, real: d.Name, readOnly: d.Annotations.ReadOnlyHint}
+	t.spec = tool.Spec{
+		Name:        ToolName(s.cfg.Name, d.Name),
+		Title:       excerpt(d.Title, 200),
+		Description: clean(d.Description),
+		Server:      s.cfg.Name,
+		Deferred:    !s.cfg.AlwaysLoad,
+		Hint:        excerpt(s.cfg.Description, 500),
+	}
+	if t.spec.Title == "" {
+		t.spec.Title = excerpt(d.Annotations.Title, 200)
+	}
+	if n := len(t.spec.Description); n > maxDescription {
+		warnings = append(warnings, fmt.Sprintf("its description has %d bytes and is cut at %d", n, maxDescription))
+		t.spec.Description = cut(t.spec.Description, maxDescription)
+	}
+	if !missing(d.InputSchema) {
+		if _, err := schema.Compile(d.InputSchema); err != nil {
+			return nil, warnings, fmt.Errorf("its input schema cannot be used: %s", excerpt(err.Error(), 400))
+		}
+		t.spec.Input = d.InputSchema
+	}
+	if !missing(d.OutputSchema) {
+		if out, err := schema.Compile(d.OutputSchema); err != nil {
+			warnings = append(warnings, "its output schema cannot be used and is ignored: "+excerpt(err.Error(), 400))
+		} else {
+			t.spec.Output, t.output = d.OutputSchema, out
+		}
+	}
+	// What a server says of itself counts only when the user trusts it; then a
+	// tool that only reads needs no approval. A deny or ask rule always holds.
+	if s.cfg.Trust && t.readOnly {
+		t.spec.Effect = tool.EffectNone
+	}
+	return t, warnings, nil
+}
+
+// notOffered takes the errors for nothing that servers send for what they do
+// not have.
+func notOffered(err error) error {
+	var rpc *jsonrpc.Error
+	if errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound {
+		return nil
+	}
+	return err
+}

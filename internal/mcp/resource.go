@@ -1,0 +1,287 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	strict "github.com/go-json-experiment/json"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"capstan/internal/msg"
+	"capstan/internal/tool"
+)
+
+// maxListed bounds the resources and prompts of one server that are listed.
+const maxListed = 1000
+
+// resourceNames are the tools for what servers offer besides tools. They are
+// there as soon as a server is configured, and do not depend on its answers.
+var resourceNames = []string{"list_mcp_resources", "read_mcp_resource"}
+
+func (m *Manager) resourceTools() []tool.Tool {
+	type list struct {
+		Server string `json:"server,omitempty" jsonschema:"only of this server"`
+	}
+	type read struct {
+		Server string `json:"server" jsonschema:"the server's name"`
+		URI    string `json:"uri" jsonschema:"as list_mcp_resources gives it, or made after one of its templates"`
+	}
+	return []tool.Tool{
+		tool.New(tool.Spec{Name: "list_mcp_resources", Title: "List MCP resources", Deferred: true, Effect: tool.EffectNone, Waits: true,
+			Description: "Lists the resources (documents, records, files) that the configured MCP servers offer, with their URIs and URI templates.",
+			Hint:        "documents data files offered by servers"},
+			func(ctx context.Context, _ *tool.Invocation, in list) (tool.Result, error) {
+				return m.listAll(ctx, in.Server)
+			}),
+		tool.New(tool.Spec{Name: "read_mcp_resource", Title: "Read an MCP resource", Deferred: true,
+			Description: "Reads one resource of an MCP server by its URI.",
+			Hint:        "document data file offered by a server"},
+			func(ctx context.Context, _ *tool.Invocation, in read) (tool.Result, error) {
+				parts, err := m.ReadResource(ctx, in.Server, in.URI)
+				if err != nil {
+					if ctx.Err() != nil {
+						return tool.Result{}, ctx.Err()
+					}
+					return tool.Fail(tool.CodeFailed, "%v", err), nil
+				}
+				return tool.Result{Status: tool.Success, Parts: parts}, nil
+			}),
+	}
+}
+
+// A Resource is what a server offers to be read.
+type Resource struct {
+	Server      string `json:"server"`
+	URI         string `json:"uri,omitempty"`
+	Template    string `json:"uriTemplate,omitempty"` // instead of URI: RFC 6570
+	Name        string `json:"name,omitempty"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	MIMEType    string `json:"mimeType,omitempty"`
+}
+
+// Resources lists the resources and templates of a server.
+func (m *Manager) Resources(ctx context.Context, server string) ([]Resource, error) {
+	var list []Resource
+	err := m.lists(ctx, server, []offer{{listResources, "resources"}, {listTemplates, "resourceTemplates"}}, func(raw json.RawMessage) bool {
+		var r struct {
+			URI         string `json:"uri"`
+			Template    string `json:"uriTemplate"`
+			Name        string `json:"name"`
+			Title       string `json:"title"`
+			Description string `json:"description"`
+			MIMEType    string `json:"mimeType"`
+		}
+		if err := strict.Unmarshal(raw, &r, lenient); err != nil || r.URI == "" && r.Template == "" {
+			return false
+		}
+		list = append(list, Resource{Server: server, URI: clean(r.URI), Template: clean(r.Template), Name: excerpt(r.Name, 500),
+			Title: excerpt(r.Title, 500), Description: cut(clean(r.Description), 2000), MIMEType: excerpt(r.MIMEType, 100)})
+		return true
+	})
+	return list, err
+}
+
+// A Prompt is a text with gaps that a server offers; surfaces make commands of
+// them.
+type Prompt struct {
+	Server, Name, Title, Description string
+	Arguments                        []PromptArgument
+}
+
+// A PromptArgument is a gap in a Prompt.
+type PromptArgument struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Required    bool   `json:"required"`
+}
+
+// Prompts lists the prompts of a server.
+func (m *Manager) Prompts(ctx context.Context, server string) ([]Prompt, error) {
+	var list []Prompt
+	err := m.lists(ctx, server, []offer{{listPrompts, "prompts"}}, func(raw json.RawMessage) bool {
+		var p struct {
+			Name        string           `json:"name"`
+			Title       string           `json:"title"`
+			Description string           `json:"description"`
+			Arguments   []PromptArgument `json:"arguments"`
+		}
+		if err := strict.Unmarshal(raw, &p, lenient); err != nil || p.Name == "" {
+			return false
+		}
+		list = append(list, Prompt{server, p.Name, excerpt(p.Title, 500), cut(clean(p.Description), 2000), p.Arguments})
+		return true
+	})
+	return list, err
+}
+
+// Prompt fills in a prompt. The messages are the server's words, to be shown as
+// such.
+func (m *Manager) Prompt(ctx context.Context, server, name string, args map[string]string) ([]msg.Message, error) {
+	c, err := m.acquire(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := c.ask(ctx, getPrompt, &params{Name: name, Arguments: encoded})
+	if err != nil {
+		return nil, fmt.Errorf("prompt %s of MCP server %s: %w", excerpt(name, 100), server, err)
+	}
+	var in struct {
+		Messages []struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		} `json:"messages"`
+	}
+	if err := strict.Unmarshal(raw, &in, lenient); err != nil {
+		return nil, fmt.Errorf("prompt %s of MCP server %s: its answer cannot be read: %s", excerpt(name, 100), server, excerpt(raw, 200))
+	}
+	var list []msg.Message
+	for _, one := range in.Messages {
+		role := msg.User
+		if one.Role == "assistant" {
+			role = msg.Assistant
+		}
+		list = append(list, msg.Message{Role: role, Parts: []msg.Part{part(one.Content)}})
+	}
+	return list, nil
+}
+
+// ReadResource reads one resource of a server.
+func (m *Manager) ReadResource(ctx context.Context, server, uri string) ([]msg.Part, error) {
+	c, err := m.acquire(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := c.ask(ctx, readResource, &params{URI: uri})
+	if err != nil {
+		return nil, fmt.Errorf("reading %s of MCP server %s: %w", excerpt(uri, 300), server, err)
+	}
+	var in struct {
+		Contents []resource `json:"contents"`
+	}
+	if err := strict.Unmarshal(raw, &in, lenient); err != nil {
+		return nil, fmt.Errorf("reading %s of MCP server %s: its answer cannot be read: %s", excerpt(uri, 300), server, excerpt(raw, 200))
+	}
+	var parts []msg.Part
+	for i := range in.Contents {
+		parts = append(parts, in.Contents[i].part())
+	}
+	if len(parts) == 0 {
+		return nil, fmt.Errorf("reading %s of MCP server %s: it is empty", excerpt(uri, 300), server)
+	}
+	return parts, nil
+}
+
+func (m *Manager) acquire(ctx context.Context, server string) (*conn, error) {
+	s, err := m.server(server)
+	if err != nil {
+		return nil, err
+	}
+	return s.acquire(ctx)
+}
+
+// An offer is a list of a server, and the member that holds its entries.
+type offer struct{ method, key string }
+
+// lists reads lists of a server to their ends. A server that does not know one
+// has none.
+func (m *Manager) lists(ctx context.Context, server string, offers []offer, take func(json.RawMessage) bool) error {
+	c, err := m.acquire(ctx, server)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.timeout(), fmt.Errorf("it did not answer within %v", c.cfg.timeout()))
+	defer cancel()
+	for _, o := range offers {
+		seen := map[string]bool{}
+		err := c.s.pages(ctx, c, o.method, o.key, maxListed, func(raw json.RawMessage) bool {
+			if seen[string(raw)] {
+				return false
+			}
+			seen[string(raw)] = true
+			return take(raw)
+		})
+		if err = notOffered(err); err != nil {
+			return fmt.Errorf("listing %s of MCP server %s: %w", o.key, server, c.explain(ctx, err))
+		}
+	}
+	return nil
+}
+
+// listAll is what list_mcp_resources gives.
+func (m *Manager) listAll(ctx context.Context, server string) (tool.Result, error) {
+	var list []Resource
+	var notes []string
+	var names []string
+	if server != "" {
+		names = []string{server}
+	} else {
+		for _, s := range m.list(nil) {
+			names = append(names, s.cfg.Name)
+		}
+	}
+	for _, name := range names {
+		found, err := m.Resources(ctx, name)
+		if ctx.Err() != nil {
+			return tool.Result{}, ctx.Err()
+		}
+		list = append(list, found...)
+		if err != nil {
+			notes = append(notes, err.Error())
+		}
+	}
+	if server != "" && len(notes) > 0 && len(list) == 0 {
+		return tool.Fail(tool.CodeFailed, "%s", notes[0]), nil
+	}
+	data, err := json.Marshal(list)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if list == nil {
+		data = []byte("[]")
+	}
+	r := tool.Result{Status: tool.Success, Data: data, Parts: []msg.Part{msg.TextPart(string(data))}}
+	if len(notes) > 0 {
+		r.Parts = append(r.Parts, msg.TextPart("Not listed: "+strings.Join(notes, "; ")))
+	}
+	return r, nil
+}
+
+// fileURI is an absolute path as a URI.
+func fileURI(path string) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // a drive
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
+}
+
+// elicitation answers questions to the person, when there is somebody to ask.
+func (c *conn) elicitation() func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+	ask := c.s.m.o.Elicit
+	if ask == nil {
+		return nil
+	}
+	return func(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+		return ask(ctx, c.cfg.Name, r.Params)
+	}
+}
+
+// sampling answers requests for a completion, when that is allowed.
+func (c *conn) sampling() func(context.Context, *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
+	sample := c.s.m.o.Sample
+	if sample == nil {
+		return nil
+	}
+	return func(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
+		return sample(ctx, c.cfg.Name, r.Params)
+	}
+}

@@ -1,0 +1,213 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// stdio is the transport to a process, one message a line. Unlike the SDK's it
+// survives what servers really print: logs and blank lines between messages,
+// lines that are no UTF-8, and messages of any size, of which those beyond
+// maxMessage fail the call that they answer and nothing else.
+type stdio struct {
+	in    *os.File
+	out   io.Reader
+	close func()
+	warn  func(format string, a ...any)
+	// passed takes notifications that need no more than a look, so that a storm
+	// of them costs little.
+	passed func(method string) bool
+
+	lines  *bufio.Reader
+	turn   chan struct{} // held by the one who writes
+	closed chan struct{}
+	once   sync.Once
+
+	mu      sync.Mutex
+	pending map[jsonrpc.ID]bool // calls of ours that wait for an answer
+	failed  []jsonrpc.ID        // to be answered with errTooLarge
+}
+
+func (t *stdio) Connect(context.Context) (sdk.Connection, error) {
+	t.lines = bufio.NewReaderSize(t.out, 64<<10)
+	t.turn, t.closed = make(chan struct{}, 1), make(chan struct{})
+	t.pending = map[jsonrpc.ID]bool{}
+	return t, nil
+}
+
+func (t *stdio) SessionID() string { return "" }
+
+// Close ends the process. It is called by whoever sees the connection broken.
+func (t *stdio) Close() error {
+	t.once.Do(func() {
+		close(t.closed)
+		t.close()
+	})
+	return nil
+}
+
+var errTooLarge = fmt.Errorf("its answer is larger than %d MiB, which is not taken: ask for less", maxMessage>>20)
+
+// Read returns the next message. What is none is reported and passed over.
+func (t *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		if id, ok := t.nextFailed(); ok {
+			return &jsonrpc.Response{ID: id, Error: errTooLarge}, nil
+		}
+		line, tail, err := readLine(t.lines)
+		if err != nil {
+			return nil, err
+		}
+		if tail != nil {
+			t.tooLarge(line, tail)
+			continue
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if line[0] != '{' {
+			t.warn("it prints to stdout what is no message (servers must log to stderr): %s", excerpt(line, 200))
+			continue
+		}
+		if !utf8.Valid(line) {
+			t.warn("it sends bytes that are not UTF-8; they were replaced")
+			line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
+		}
+		m, err := jsonrpc.DecodeMessage(line)
+		if err != nil {
+			t.warn("it sends what cannot be read as a message (%v): %s", err, excerpt(line, 200))
+			continue
+		}
+		if r, ok := m.(*jsonrpc.Request); ok && !r.IsCall() && t.passed(r.Method) {
+			continue
+		}
+		if r, ok := m.(*jsonrpc.Response); ok && !t.answered(r.ID) {
+			t.warn("it answers a request that is not open (id %v)", r.ID.Raw())
+			continue
+		}
+		return m, nil
+	}
+}
+
+// readLine returns a line without its end. A line longer than maxMessage is
+// passed over; its beginning and, in tail, its end are returned.
+func readLine(r *bufio.Reader) (line, tail []byte, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		switch {
+		case tail != nil:
+			tail = append(tail, part...)
+			tail = tail[max(0, len(tail)-edge):]
+		case len(line)+len(part) > maxMessage:
+			tail = append([]byte{}, part...)
+			line = bytes.Clone(line[:min(len(line), edge)])
+		default:
+			line = append(line, part...)
+		}
+		switch {
+		case err == nil:
+			return line, tail, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF) && len(bytes.TrimSpace(line)) > 0 && tail == nil:
+			return line, nil, nil // the last line may have no end
+		default:
+			return nil, nil, err
+		}
+	}
+}
+
+// edge is how much is kept of both ends of a line that is too long.
+const edge = 4 << 10
+
+var (
+	idFirst = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,`)
+	idLast  = regexp.MustCompile(`,\s*"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
+)
+
+// tooLarge fails the call that a line which is too long would have answered:
+// its id stands at the beginning or at the end, as servers write it. If it
+// cannot be seen, every open call fails, for one of them would wait for ever.
+func (t *stdio) tooLarge(head, tail []byte) {
+	t.warn("it sent a message of more than %d MiB, which was not read", maxMessage>>20)
+	found := idFirst.FindSubmatch(head)
+	if found == nil {
+		found = idLast.FindSubmatch(tail)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id := range t.pending {
+		if found == nil || fmt.Sprint(id.Raw()) == string(found[1]) {
+			t.failed = append(t.failed, id)
+		}
+	}
+}
+
+func (t *stdio) nextFailed() (jsonrpc.ID, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(t.failed) > 0 {
+		id := t.failed[0]
+		t.failed = t.failed[1:]
+		if t.pending[id] {
+			delete(t.pending, id)
+			return id, true
+		}
+	}
+	return jsonrpc.ID{}, false
+}
+
+func (t *stdio) answered(id jsonrpc.ID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	open := t.pending[id]
+	delete(t.pending, id)
+	return open
+}
+
+// Write sends a message. It waits no longer than ctx for a server that does not
+// read; half a message cannot be taken back, so the connection then breaks.
+func (t *stdio) Write(ctx context.Context, m jsonrpc.Message) error {
+	m, err := outgoing(ctx, m)
+	if err != nil {
+		return err
+	}
+	data, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return fmt.Errorf("encoding a message: %w", err)
+	}
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-t.closed:
+		return io.ErrClosedPipe
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
+		t.mu.Lock()
+		t.pending[r.ID] = true
+		t.mu.Unlock()
+	}
+	stop := context.AfterFunc(ctx, func() { t.in.SetWriteDeadline(time.Unix(1, 0)) })
+	_, err = t.in.Write(append(data, '\n'))
+	if !stop() && err == nil {
+		// The deadline was set after the write, or is being set.
+		t.in.SetWriteDeadline(time.Time{})
+	}
+	if err != nil {
+		return fmt.Errorf("it does not read its stdin: %w", err)
+	}
+	return nil
+}

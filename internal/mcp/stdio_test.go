@@ -1,0 +1,374 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"capstan/internal/msg"
+	"capstan/internal/tool"
+)
+
+func TestToolsOfAServerAreTools(t *testing.T) {
+	r := newRig(t, Options{Roots: []string{"/tmp/a b"}}, stdioServer("good", "sdk"))
+	r.ready()
+	// Three pages of two (BUG-MC-08).
+	want := []string{"mcp__good__ask", "mcp__good__echo", "mcp__good__echo2", "mcp__good__echo3", "mcp__good__grow", "mcp__good__roots"}
+	if diff := cmp.Diff(want, r.names()); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+	spec := *r.tool("mcp__good__echo").Spec()
+	spec.Input = nil
+	if diff := cmp.Diff(tool.Spec{Name: "mcp__good__echo", Title: "Echo", Description: "Says it again.", Server: "good", Deferred: true}, spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	res := r.call("mcp__good__echo", `{"text":"hi"}`)
+	if diff := cmp.Diff(tool.Text("hi"), *res); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
+	}
+	// isError is a failure with the server's words.
+	res = r.call("mcp__good__echo", `{"txt":"hi"}`)
+	if res.Status != tool.Failed || res.Code != tool.CodeFailed || !strings.Contains(res.Text(), "txt") {
+		t.Errorf("wrong arguments gave %+v", res)
+	}
+	if got := r.call("mcp__good__roots", `{}`).Text(); got != "file:///tmp/a%20b" {
+		t.Errorf("roots %q", got)
+	}
+	st := r.Status()[0]
+	if st.State != Ready || st.Tools != 6 || st.Server != "good 1.2" || st.Instructions != "be nice" || st.Restarts != 0 || len(st.Warnings) > 0 {
+		t.Errorf("status %+v", st)
+	}
+	if _, err := r.Ping(r.ctx, "good"); err != nil {
+		t.Error(err)
+	}
+	r.Close()
+	if left := r.reg.Tools(); len(left) > 0 {
+		t.Errorf("%d tools are left after Close", len(left))
+	}
+}
+
+// BUG-MC-06, BUG-MC-08
+func TestListChangedReplacesTheToolsOfThatServer(t *testing.T) {
+	r := newRig(t, Options{}, stdioServer("a", "sdk"), stdioServer("b", "sdk"))
+	r.ready()
+	before := r.tool("mcp__b__echo")
+	r.call("mcp__a__grow", `{"text":"fresh"}`)
+	r.until("the new tool", func() bool { return slices.Contains(r.names(), "mcp__a__fresh") })
+	if got := r.call("mcp__a__fresh", `{}`).Text(); got != "new" {
+		t.Errorf("the new tool says %q", got)
+	}
+	if slices.Contains(r.names(), "mcp__b__fresh") || r.tool("mcp__b__echo") != before {
+		t.Error("the other server's tools were touched")
+	}
+}
+
+func TestElicitationIsRefusedWithoutAHandler(t *testing.T) {
+	r := newRig(t, Options{}, stdioServer("good", "sdk"))
+	r.ready()
+	if res := r.call("mcp__good__ask", `{}`); res.Status != tool.Failed || !strings.Contains(res.Text(), "elicitation") {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestResourcesAndPrompts(t *testing.T) {
+	r := newRig(t, Options{}, stdioServer("good", "sdk"), stdioServer("plain", "ok"))
+	r.ready()
+	list, err := r.Resources(r.ctx, "good")
+	if diff := cmp.Diff([]Resource{{Server: "good", URI: "note://1", Name: "one", MIMEType: "text/plain"}, {Server: "good", Template: "note://{id}", Name: "any"}}, list); diff != "" || err != nil {
+		t.Errorf("resources (-want +got):\n%s%v", diff, err)
+	}
+	// A server without them has none.
+	if list, err := r.Resources(r.ctx, "plain"); err != nil || len(list) > 0 {
+		t.Errorf("resources of plain: %v, %v", list, err)
+	}
+	res := r.call("read_mcp_resource", `{"server":"good","uri":"note://1"}`)
+	if diff := cmp.Diff(tool.Result{Status: tool.Success, Parts: []msg.Part{{Kind: msg.Text, Text: "a note", URI: "note://1", MIMEType: "text/plain"}}}, *res); diff != "" {
+		t.Errorf("resource (-want +got):\n%s", diff)
+	}
+	if res := r.call("list_mcp_resources", `{}`); !strings.Contains(res.Text(), `"uri":"note://1"`) {
+		t.Errorf("list: %+v", res)
+	}
+	for _, args := range []string{`{"server":"good","uri":"note://2"}`, `{"server":"nobody","uri":"x"}`} {
+		if res := r.call("read_mcp_resource", args); res.Code != tool.CodeFailed {
+			t.Errorf("%s: %+v", args, res)
+		}
+	}
+	prompts, err := r.Prompts(r.ctx, "good")
+	if diff := cmp.Diff([]Prompt{{Server: "good", Name: "greet", Arguments: []PromptArgument{{Name: "who", Required: true}}}}, prompts); diff != "" || err != nil {
+		t.Errorf("prompts (-want +got):\n%s%v", diff, err)
+	}
+	words, err := r.Prompt(r.ctx, "good", "greet", map[string]string{"who": "world"})
+	if diff := cmp.Diff([]msg.Message{{Role: msg.User, Parts: []msg.Part{msg.TextPart("hello world")}}}, words); diff != "" || err != nil {
+		t.Errorf("prompt (-want +got):\n%s%v", diff, err)
+	}
+}
+
+// BUG-MC-20, BUG-MC-30: one server that cannot start costs itself, and whoever
+// asks is told which and why.
+func TestServersThatDoNotStart(t *testing.T) {
+	missing := stdioServer("missing", "ok")
+	missing.Command = "no-such-program-anywhere"
+	silent := stdioServer("silent", "silent")
+	silent.StartupTimeout = 300 * time.Millisecond
+	unset := stdioServer("unset", "ok")
+	unset.Args = []string{"--key", "${CAPSTAN_TEST_UNSET}"}
+	nowhere := stdioServer("nowhere", "ok")
+	nowhere.Cwd = "no/such/folder"
+	r := newRig(t, Options{}, missing, silent, unset, nowhere, stdioServer("dies", "dies"), stdioServer("good", "sdk"))
+	got := map[string]string{}
+	for _, m := range r.Wait(r.ctx) {
+		got[m.Server] = m.Why
+	}
+	for server, want := range map[string]string{
+		"missing": `the program "no-such-program-anywhere" was not found in PATH`,
+		"silent":  "it did not start within 300ms (startupTimeout); its stderr ends with:\nthinking about it",
+		"unset":   "mcpServers.unset.args[1] in test: the environment variable CAPSTAN_TEST_UNSET is not set; set it, or give a default as ${CAPSTAN_TEST_UNSET:-default}",
+		"nowhere": "the directory " + filepath.Join(r.o.Dir, "no/such/folder") + " does not exist",
+		"dies":    "it ended with exit status 3; its stderr ends with:\nno DATABASE_URL",
+	} {
+		if !strings.Contains(got[server], want) && !(server == "silent" && strings.HasPrefix(got[server], "it has not started within 300ms")) {
+			t.Errorf("%s: %q, want %q", server, got[server], want)
+		}
+		delete(got, server)
+	}
+	if len(got) > 0 {
+		t.Errorf("also missing: %v", got)
+	}
+	r.until("the end of the silent one", func() bool { return r.Status()[4].Name == "silent" && r.Status()[4].State == Failed })
+	if got := r.call("mcp__good__echo", `{"text":"hi"}`).Text(); got != "hi" {
+		t.Errorf("the good server says %q", got)
+	}
+}
+
+// BUG-MC-01, BUG-MC-03: a crash fails the call and only it.
+func TestCrashInACall(t *testing.T) {
+	r := newRig(t, Options{}, stdioServer("s", "crash"))
+	r.ready()
+	for range 3 {
+		res := r.call("mcp__s__t", `{}`)
+		if res.Code != tool.CodeFailed || !strings.Contains(res.Text(), "it ended with exit status 7") || !strings.Contains(res.Text(), "panic: out of luck") ||
+			!strings.Contains(res.Text(), "Whether the call had an effect is not known") {
+			t.Errorf("the call said %q", res.Text())
+		}
+		if got := r.names(); len(got) != 1 {
+			t.Errorf("tools while it is down: %v", got)
+		}
+		if got := r.call("mcp__s__t", `{"x":1}`).Text(); got != "alive" {
+			t.Errorf("the next call says %q", got)
+		}
+	}
+	if n := r.Status()[0].Restarts; n != 3 {
+		t.Errorf("%d restarts", n)
+	}
+}
+
+// BUG-MC-01
+func TestKilledBetweenCalls(t *testing.T) {
+	r := newRig(t, Options{}, stdioServer("s", "pid"))
+	r.ready()
+	pid, err := strconv.Atoi(r.call("mcp__s__t", `{}`).Text())
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(pid, syscall.SIGKILL)
+	r.until("the restart", func() bool { return r.Status()[0].Restarts == 1 && r.Status()[0].State == Ready })
+	if got := r.call("mcp__s__t", `{}`).Text(); got == strconv.Itoa(pid) || got == "" {
+		t.Errorf("the next call was answered by %q", got)
+	}
+}
+
+func TestAFailedServerIsTriedAgainWhenItIsNeeded(t *testing.T) {
+	r := newRig(t, Options{}, stdioServer("s", "once:"+filepath.Join(t.TempDir(), "f")))
+	if m := r.Wait(r.ctx); len(m) != 1 || !strings.Contains(m[0].String(), "MCP server s is missing: it ended with exit status 1; its stderr ends with:\nnot yet") {
+		t.Fatalf("missing: %v", m)
+	}
+	time.Sleep(2 * time.Millisecond) // the pause
+	if _, err := r.Ping(r.ctx, "s"); err != nil && !strings.Contains(err.Error(), "no such method") {
+		t.Fatal(err)
+	}
+	if got := r.call("mcp__s__t", `{}`).Text(); got != "ok" {
+		t.Errorf("%q", got)
+	}
+}
+
+// BUG-MC-13
+func TestStderrIsDrained(t *testing.T) {
+	r := newRig(t, Options{}, stdioServer("s", "stderr"))
+	r.ready()
+	if got := r.call("mcp__s__t", `{}`).Text(); got != "ok" {
+		t.Errorf("%q", got)
+	}
+	r.until("the end of stderr", func() bool { return strings.HasSuffix(r.Status()[0].Stderr, "last line") })
+	if n := len(r.Status()[0].Stderr); n > stderrTail {
+		t.Errorf("%d bytes are kept", n)
+	}
+}
+
+// BUG-MC-15
+func TestNoiseOnStdout(t *testing.T) {
+	r := newRig(t, Options{}, stdioServer("s", "noise"), stdioServer("good", "sdk"))
+	r.ready()
+	if got := r.call("mcp__s__t", `{}`).Text(); got != "ok" {
+		t.Errorf("%q", got)
+	}
+	w := strings.Join(r.Status()[1].Warnings, "\n")
+	for _, want := range []string{"Listening on stdio", "[1,2]", `{"not":"a message"}`, "{half"} {
+		if !strings.Contains(w, want) {
+			t.Errorf("nothing about %s in\n%s", want, w)
+		}
+	}
+	if w := r.Status()[0].Warnings; len(w) > 0 {
+		t.Errorf("the other server got %v", w)
+	}
+}
+
+func TestHugeAnswersFailTheirCallOnly(t *testing.T) {
+	if testing.Short() {
+		t.Skip("moves 100 MB")
+	}
+	r := newRig(t, Options{}, stdioServer("s", "huge"))
+	r.ready()
+	for _, args := range []string{`{"id":"first"}`, `{"id":"last"}`} {
+		res := r.call("mcp__s__t", args)
+		if res.Code != tool.CodeFailed || !strings.Contains(res.Text(), "larger than 32 MiB") {
+			t.Errorf("%s: %.200s", args, res.Text())
+		}
+		if got := r.call("mcp__s__t", `{}`).Text(); got != "small" {
+			t.Errorf("the next call says %q", got)
+		}
+	}
+	if n := r.Status()[0].Restarts; n != 0 {
+		t.Errorf("%d restarts", n)
+	}
+}
+
+func TestAnswersThatAreWrong(t *testing.T) {
+	for mode, want := range map[string]string{"twice": "first", "latin1": "caf\uFFFD", "storm": "after the storm"} {
+		t.Run(mode, func(t *testing.T) {
+			r := newRig(t, Options{}, stdioServer("s", mode))
+			r.ready()
+			for range 2 {
+				if got := r.call("mcp__s__t", `{}`).Text(); got != want {
+					t.Errorf("%q", got)
+				}
+			}
+		})
+	}
+}
+
+// BUG-MC-11: progress moves the deadline, and is shown.
+func TestProgressExtendsTheDeadline(t *testing.T) {
+	c := stdioServer("s", "progress")
+	c.Timeout = 250 * time.Millisecond // the whole takes 400 ms
+	r := newRig(t, Options{}, c)
+	r.ready()
+	var shown atomic.Int64
+	res := r.callWith(r.ctx, "mcp__s__t", `{}`, func(p msg.Part) {
+		if strings.HasSuffix(p.Text, "/20 step") {
+			shown.Add(1)
+		}
+	})
+	if res.Text() != "done" || shown.Load() == 0 {
+		t.Errorf("%+v, shown %d times", res, shown.Load())
+	}
+}
+
+func TestACallWithoutProgressTimesOutAndIsCancelled(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cancelled")
+	c := stdioServer("s", "hang:"+file)
+	c.Timeout = 50 * time.Millisecond
+	r := newRig(t, Options{}, c)
+	r.ready()
+	res := r.call("mcp__s__t", `{}`)
+	if res.Code != tool.CodeTimeout || !strings.Contains(res.Text(), "no progress for 50ms") {
+		t.Errorf("%+v", res)
+	}
+	r.until("the cancellation", func() bool { _, err := os.Stat(file); return err == nil })
+}
+
+func TestACancelledCallIsCancelledAtTheServer(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cancelled")
+	r := newRig(t, Options{}, stdioServer("s", "hang:"+file))
+	r.ready()
+	ctx, cancel := context.WithCancel(r.ctx)
+	time.AfterFunc(20*time.Millisecond, cancel)
+	if _, err := r.tool("mcp__s__t").Run(ctx, &tool.Invocation{Call: &tool.Call{Args: json.RawMessage(`{}`)}, Progress: func(msg.Part) {}}); err != context.Canceled {
+		t.Errorf("%v", err)
+	}
+	r.until("the cancellation", func() bool { _, err := os.Stat(file); return err == nil })
+	if st := r.Status()[0]; st.Restarts != 0 || st.State != Ready {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestAnAnswerAfterTheTimeoutDoesNoHarm(t *testing.T) {
+	c := stdioServer("s", "late")
+	c.Timeout = 20 * time.Millisecond
+	r := newRig(t, Options{}, c)
+	r.ready()
+	if res := r.call("mcp__s__t", `{}`); res.Code != tool.CodeTimeout {
+		t.Errorf("%+v", res)
+	}
+	if res := r.call("mcp__s__t", `{}`); res.Code != tool.CodeTimeout {
+		t.Errorf("the second call got another's answer: %+v", res)
+	}
+}
+
+// BUG-MC-23
+func TestTheServerCancels(t *testing.T) {
+	r := newRig(t, Options{}, stdioServer("s", "giveup"))
+	r.ready()
+	res := r.call("mcp__s__t", `{}`)
+	if res.Code != tool.CodeFailed || !strings.Contains(res.Text(), "the server cancelled the call: shutting the database") {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestAnErrorInsteadOfAResult(t *testing.T) {
+	r := newRig(t, Options{}, stdioServer("s", "error"))
+	r.ready()
+	if diff := cmp.Diff(tool.Fail(tool.CodeFailed, "MCP server s: no such tool (code -32602)"), *r.call("mcp__s__t", `{}`)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Each server gets a minimal environment, not the user's secrets.
+func TestEnvironmentOfAServer(t *testing.T) {
+	c := stdioServer("s", "env")
+	c.Cwd = "sub"
+	c.Env["TOKEN"] = "${SECRET}-${NONE:-none}"
+	dir := t.TempDir()
+	os.Mkdir(filepath.Join(dir, "sub"), 0o700)
+	env := append(slices.Clone(os.Environ()), "SECRET=s3cret", "OPENAI_API_KEY=k", "HTTPS_PROXY=http://u:p@h", "NO_PROXY=localhost", "LC_ALL=C", "CDPATH=x")
+	r := newRig(t, Options{Env: env, Dir: dir}, c)
+	r.ready()
+	var got struct {
+		Env []string `json:"env"`
+		Cwd string   `json:"cwd"`
+	}
+	if err := json.Unmarshal(r.call("mcp__s__t", `{}`).Data, &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range got.Env {
+		name, _, _ := strings.Cut(e, "=")
+		if !slices.Contains(inherited, name) && !slices.Contains([]string{"TOKEN", serverMode, "NO_PROXY", "LC_ALL", "PWD", "CAPSTAN_COMMAND"}, name) {
+			t.Errorf("it has %s", e)
+		}
+	}
+	if !slices.Contains(got.Env, "TOKEN=s3cret-none") {
+		t.Errorf("its own variable is missing in %q", got.Env)
+	}
+	if want, _ := filepath.EvalSymlinks(filepath.Join(dir, "sub")); got.Cwd != want {
+		t.Errorf("it runs in %s, want %s", got.Cwd, want)
+	}
+}

@@ -1,0 +1,185 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The SDK decodes results and schemas into Go values, which loses the digits of
+// large numbers, the order of properties, and everything when one member of a
+// list has a type that it does not expect. So the requests that matter are sent
+// as methods of ours, whose results stay bytes; the prefix is taken off again
+// just before the message leaves, in whatever transport.
+const prefix = "capstan/"
+
+// The methods sent so.
+const (
+	listTools     = prefix + "tools/list"
+	callTool      = prefix + "tools/call"
+	listResources = prefix + "resources/list"
+	listTemplates = prefix + "resources/templates/list"
+	readResource  = prefix + "resources/read"
+	listPrompts   = prefix + "prompts/list"
+	getPrompt     = prefix + "prompts/get"
+)
+
+// params are those of all these methods.
+type params struct {
+	sdk.ParamsBase
+	Name      string          `json:"name,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Cursor    string          `json:"cursor,omitempty"`
+	URI       string          `json:"uri,omitempty"`
+}
+
+// answer is a result as it came.
+type answer struct {
+	sdk.ResultBase
+	raw json.RawMessage
+}
+
+// UnmarshalJSON keeps the bytes.
+func (a *answer) UnmarshalJSON(b []byte) error {
+	a.raw = bytes.Clone(b)
+	return nil
+}
+
+func register(c *sdk.Client) {
+	for _, method := range []string{listTools, callTool, listResources, listTemplates, readResource, listPrompts, getPrompt} {
+		if err := sdk.AddSendingCustomMethod[*params, *answer](c, method); err != nil {
+			panic(err) // the prefix is nobody else's
+		}
+	}
+}
+
+// outgoing is a message as it leaves: with its real method. The call whose
+// context this is learns its id.
+func outgoing(ctx context.Context, m jsonrpc.Message) (jsonrpc.Message, error) {
+	r, ok := m.(*jsonrpc.Request)
+	if !ok {
+		return m, nil
+	}
+	method, own := strings.CutPrefix(r.Method, prefix)
+	if !own {
+		return m, nil
+	}
+	if f, ok := ctx.Value(flightKey{}).(*flight); ok {
+		f.sent(r.ID)
+	}
+	out := *r
+	out.Method = method
+	return &out, nil
+}
+
+// A flight is one request of ours on its way.
+type flight struct {
+	of     *flights
+	cancel context.CancelCauseFunc
+	token  string
+	note   func(progress)
+
+	mu    sync.Mutex
+	id    jsonrpc.ID
+	fault *httpFault
+}
+
+type flightKey struct{}
+
+// progress is what a server says of how far a call is.
+type progress struct {
+	done, total float64
+	message     string
+}
+
+// flights are the open requests of one connection, by the ids and progress
+// tokens that a server may name them by.
+type flights struct {
+	mu      sync.Mutex
+	seq     int
+	byToken map[string]*flight
+	byID    map[jsonrpc.ID]*flight
+}
+
+func newFlights() *flights {
+	return &flights{byToken: map[string]*flight{}, byID: map[jsonrpc.ID]*flight{}}
+}
+
+// begin registers a request. The context carries it to the transport and is
+// cancelled when the server cancels it. land must be called at the end.
+func (fs *flights) begin(ctx context.Context, note func(progress)) (context.Context, *flight) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	f := &flight{of: fs, cancel: cancel, note: note}
+	fs.mu.Lock()
+	fs.seq++
+	f.token = fmt.Sprintf("capstan-%d", fs.seq)
+	fs.byToken[f.token] = f
+	fs.mu.Unlock()
+	return context.WithValue(ctx, flightKey{}, f), f
+}
+
+func (f *flight) sent(id jsonrpc.ID) {
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	if f.of.byToken[f.token] == f {
+		f.id = id
+		f.of.byID[id] = f
+	}
+}
+
+// land ends the flight: nothing is told of it any more.
+func (f *flight) land() {
+	f.of.mu.Lock()
+	delete(f.of.byToken, f.token)
+	delete(f.of.byID, f.id)
+	f.of.mu.Unlock()
+	f.mu.Lock() // waits for a note that is being told
+	f.note = nil
+	f.mu.Unlock()
+	f.cancel(nil)
+}
+
+// progressed passes a server's progress on to the call that it names.
+func (fs *flights) progressed(token any, p progress) {
+	s, _ := token.(string)
+	fs.mu.Lock()
+	f := fs.byToken[s]
+	fs.mu.Unlock()
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.note != nil {
+		f.note(p)
+	}
+}
+
+// errCancelledByServer marks calls that the server gave up (BUG-MC-23).
+var errCancelledByServer = errors.New("the server cancelled the call")
+
+// cancelled ends the call that the server says it has given up.
+func (fs *flights) cancelled(rawID any, reason string) {
+	id, err := jsonrpc.MakeID(rawID)
+	if err != nil {
+		return
+	}
+	fs.mu.Lock()
+	f := fs.byID[id]
+	fs.mu.Unlock()
+	if f == nil {
+		return
+	}
+	err = errCancelledByServer
+	if reason != "" {
+		err = fmt.Errorf("%w: %s", errCancelledByServer, excerpt(reason, 500))
+	}
+	f.cancel(err)
+}
