@@ -33,8 +33,9 @@ func (t *remote) Access(*tool.Call) tool.Access {
 }
 
 // Run calls the tool, once: a call that may have had an effect is never
-// repeated. Only one that an HTTP server refused because it had forgotten the
-// session, so that it surely was not run, is sent again (BUG-MC-03, BUG-MC-05).
+// repeated. Only one that surely was not run, because the connection was over
+// before or an HTTP server had forgotten the session, is sent once more
+// (BUG-MC-03, BUG-MC-05).
 func (t *remote) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, error) {
 	for again := false; ; again = true {
 		c, err := t.s.acquire(ctx)
@@ -45,13 +46,12 @@ func (t *remote) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, er
 			return tool.Fail(tool.CodeFailed, "%v", err), nil
 		}
 		res, err := t.call(ctx, c, inv)
-		if errors.Is(err, sdk.ErrSessionMissing) && !again {
-			select {
-			case <-c.ended:
+		if unsent(err) {
+			c.drop()
+			if !again {
 				continue
-			case <-time.After(time.Second): // the session lives on all the same
-			case <-ctx.Done():
 			}
+			err = &lostError{err}
 		}
 		if err != nil {
 			return t.failed(ctx, err)
@@ -79,7 +79,7 @@ func (t *remote) call(ctx context.Context, c *conn, inv *tool.Invocation) (tool.
 	p.Meta = sdk.Meta{"progressToken": f.token}
 	raw, err := c.request(ctx, callTool, p)
 	if err != nil {
-		if errors.Is(err, sdk.ErrSessionMissing) {
+		if unsent(err) && ctx.Err() == nil {
 			return tool.Result{}, err
 		}
 		return tool.Result{}, c.explain(ctx, err)

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -121,7 +123,7 @@ func (c *conn) transport() (sdk.Transport, error) {
 	if c.cfg.Type == Stdio {
 		return c.process()
 	}
-	w, err := newWeb(c.ctx, &c.cfg)
+	w, err := newWeb(c.ctx, &c.cfg, cmp.Or(c.s.m.o.listen, listenLimit))
 	if err != nil {
 		return nil, err
 	}
@@ -236,6 +238,23 @@ func (c *conn) over() bool {
 	}
 }
 
+// unsent says whether a failed request surely did not reach the server's tools:
+// the connection was over before, or the server had forgotten the session.
+func unsent(err error) bool {
+	return errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, sdk.ErrSessionMissing)
+}
+
+// drop ends a connection that has turned out to be of no use, so that the server
+// is connected anew.
+func (c *conn) drop() {
+	c.lost.Store(true)
+	if c.child != nil {
+		go c.child.Close(0)
+		return
+	}
+	go c.session.Close()
+}
+
 // abort breaks the connection without waiting.
 func (c *conn) abort() {
 	if c.child != nil {
@@ -271,10 +290,14 @@ func (c *conn) explain(ctx context.Context, err error) error {
 		return &faultError{f.status, f.text}
 	}
 	var rpc *jsonrpc.Error
+	var web *url.Error
 	switch {
-	case errors.As(err, &rpc):
+	case errors.As(err, &rpc) && rpc.Message != rejected:
 		err = fmt.Errorf("%w", &rpcError{rpc.Code, excerpt(rpc.Message, 2000), rpc})
+	case errors.As(err, &web):
+		err, rpc = web.Err, nil
 	case gone(err):
+		rpc = nil
 		if c.child != nil {
 			err = errors.New(c.howItEnded())
 		}
@@ -286,6 +309,10 @@ func (c *conn) explain(ctx context.Context, err error) error {
 	}
 	return err
 }
+
+// rejected is the message of the SDK's own error for a request that did not
+// leave, which looks like one of the server's.
+const rejected = "rejected by transport"
 
 // refusal is how HTTP refused the request of this context, if it did.
 func (c *conn) refusal(ctx context.Context) *httpFault {

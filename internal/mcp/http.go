@@ -32,6 +32,7 @@ type web struct {
 	headers map[string]string
 	next    http.RoundTripper
 	done    context.Context // ends with the connection
+	listen  time.Duration   // listenLimit
 
 	mu   sync.Mutex
 	last *httpFault
@@ -43,7 +44,7 @@ type httpFault struct {
 	text   string // what to tell
 }
 
-func newWeb(done context.Context, c *Config) (*web, error) {
+func newWeb(done context.Context, c *Config, listen time.Duration) (*web, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("url: %q is no http or https address", excerpt(redactURL(c.URL), 200))
@@ -54,7 +55,7 @@ func newWeb(done context.Context, c *Config) (*web, error) {
 		}
 	}
 	next := http.DefaultTransport.(*http.Transport).Clone()
-	return &web{server: c.Name, base: u, headers: c.Headers, next: next, done: done}, nil
+	return &web{server: c.Name, base: u, headers: c.Headers, next: next, done: done, listen: listen}, nil
 }
 
 // client is the HTTP client for the SDK's transports.
@@ -128,7 +129,7 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 		stop := context.AfterFunc(w.done, cancel)
 		cancel = both(cancel, stop)
 		if listens {
-			limit = time.AfterFunc(listenLimit, cancel)
+			limit = time.AfterFunc(w.listen, cancel)
 		}
 	}
 	resp, err := w.next.RoundTrip(req)
@@ -278,9 +279,10 @@ func redactURL(s string) string {
 	if err != nil {
 		return "(an address that cannot be read)"
 	}
-	u.User, u.Fragment = nil, ""
+	query := ""
 	if u.RawQuery != "" {
-		u.RawQuery = "…"
+		query = "?…"
 	}
-	return u.String()
+	u.User, u.Fragment, u.RawQuery = nil, "", ""
+	return u.String() + query
 }

@@ -41,7 +41,9 @@ type Options struct {
 	// minute; 0 means 250 ms.
 	Backoff time.Duration
 
-	dial func(Config) (sdk.Transport, error) // of tests
+	// Of tests.
+	dial   func(Config) (sdk.Transport, error)
+	listen time.Duration
 }
 
 // A State is how a server is.

@@ -106,7 +106,7 @@ func callStdio(s *raw, mode, arg string, r request) {
 	case "latin1":
 		s.print(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"caf`+"\xe9"+`"}]}}`+"\n", r.ID)
 	case "storm":
-		for range 20_000 {
+		for range 5_000 {
 			s.print(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}` + "\n" +
 				`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n")
 		}
