@@ -71,11 +71,11 @@ func TestFaultsOfConfigurations(t *testing.T) {
 	}
 	for src, want := range map[string]string{
 		`{"mcpServers": {` + good + `, ` + good + `}}`: "duplicate",
-		`{"mcpServers": {` + good: "it is not JSON: line 1",
-		`{"servers": {}}`:         `there is no "mcpServers" in it`,
-		`[]`:                      "expected an object with mcpServers",
-		`{"mcpServers": 1}`:       "f: mcpServers: expected an object of servers",
-		"\xff":                    "it is not UTF-8",
+		`{"mcpServers": {` + good:                      "it is not JSON: line 1",
+		`{"servers": {}}`:                              `there is no "mcpServers" in it`,
+		`[]`:                                           "expected an object with mcpServers",
+		`{"mcpServers": 1}`:                            "f: mcpServers: expected an object of servers",
+		"\xff":                                         "it is not UTF-8",
 	} {
 		if got, faults := ParseFile([]byte(src), "f"); len(got) > 0 || len(faults) != 1 || !strings.Contains(faults[0].Error(), want) {
 			t.Errorf("%s: %v, %v", src, got, faults)

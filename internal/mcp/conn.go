@@ -281,11 +281,14 @@ func (c *conn) close(why error) {
 // explain makes an error of the SDK one that says what happened: how the
 // process ended and what it wrote to stderr, or how HTTP refused.
 func (c *conn) explain(ctx context.Context, err error) error {
+	var login loginError
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 		if errors.Is(cause, context.Canceled) {
 			return cause
 		}
+	} else if errors.As(err, &login) {
+		return login
 	} else if f := c.refusal(ctx); f != nil {
 		return &faultError{f.status, f.text}
 	}

@@ -181,7 +181,9 @@ func TestRedirects(t *testing.T) {
 	}))
 	mux := http.NewServeMux()
 	mux.Handle("/new", streamable(t))
-	mux.HandleFunc("/old", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/new", http.StatusPermanentRedirect) })
+	mux.HandleFunc("/old", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/new", http.StatusPermanentRedirect)
+	})
 	mux.HandleFunc("/lossy", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/new", http.StatusFound) })
 	mux.HandleFunc("/sse", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -1,8 +1,247 @@
 package mcp
 
-import "github.com/modelcontextprotocol/go-sdk/auth"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
 
-// Logins is filled in by slice 5.
-type Logins struct{}
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
+)
 
-func (m *Manager) oauth(c *Config) auth.OAuthHandler { return nil }
+// authLimit bounds each request to an authorization server.
+const authLimit = 30 * time.Second
+
+// authClient talks to authorization servers, which may be other hosts.
+func authClient() *http.Client {
+	return &http.Client{Timeout: authLimit, Transport: bounded{http.DefaultTransport}}
+}
+
+// bounded reads no more of an answer than any real one has.
+type bounded struct{ next http.RoundTripper }
+
+// RoundTrip sends one request.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.next.RoundTrip(r)
+	if err == nil {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, 1<<20), resp.Body}
+	}
+	return resp, err
+}
+
+// oauth gives a connection the login that was saved for its server, if any. It
+// never begins one: that needs a person (see Login).
+func (m *Manager) oauth(c *Config) auth.OAuthHandler {
+	if m.o.Logins == nil || hasAuthorization(c) {
+		return nil
+	}
+	return &savedLogin{logins: m.o.Logins, server: c.Name, url: c.URL}
+}
+
+func hasAuthorization(c *Config) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(c.Headers)), func(name string) bool { return strings.EqualFold(name, "Authorization") })
+}
+
+// A savedLogin uses and refreshes what a login has brought.
+type savedLogin struct {
+	logins      *Logins
+	server, url string
+}
+
+// TokenSource gives the saved token, refreshed when it has expired.
+func (s *savedLogin) TokenSource(context.Context) (oauth2.TokenSource, error) {
+	l, ok, err := s.logins.get(s.server, s.url)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return s.refresher(l), nil
+}
+
+func (s *savedLogin) refresher(l login) oauth2.TokenSource {
+	return tokenSource(func() (*oauth2.Token, error) { return s.logins.fresh(s.server, l) })
+}
+
+type tokenSource func() (*oauth2.Token, error)
+
+// Token calls the function.
+func (f tokenSource) Token() (*oauth2.Token, error) { return f() }
+
+// Authorize is called when the server refuses the token, or wants one.
+func (s *savedLogin) Authorize(_ context.Context, _ *http.Request, resp *http.Response) error {
+	resp.Body.Close()
+	_, ok, err := s.logins.get(s.server, s.url)
+	switch {
+	case err != nil:
+		return err
+	case resp.StatusCode == http.StatusForbidden:
+		return loginError("its login may not do this (HTTP 403); log in again with `capstan mcp login " + s.server + "`")
+	case ok:
+		return loginError("its login has expired or was revoked (HTTP 401); log in again with `capstan mcp login " + s.server + "`")
+	}
+	return loginError("it wants a login (HTTP 401): run `capstan mcp login " + s.server + "`, or set headers")
+}
+
+// A loginError says that a person has to log in.
+type loginError string
+
+func (e loginError) Error() string { return string(e) }
+
+// Login logs in to an HTTP server with a browser: open is given the address to
+// visit. It finds the authorization server, registers with it, uses PKCE, and
+// saves the tokens. getenv is for ${VAR} in the configuration. It ends with ctx
+// at the latest.
+func (l *Logins) Login(ctx context.Context, c Config, getenv func(string) (string, bool), open func(address string) error) error {
+	if c.Type != HTTP {
+		return fmt.Errorf("logging in to MCP server %s: only servers of type http have a login, this one is %s", c.Name, c.Type)
+	}
+	c, err := c.expanded(getenv)
+	if err != nil {
+		return err
+	}
+	if hasAuthorization(&c) {
+		return fmt.Errorf("logging in to MCP server %s: its headers hold an Authorization already, which would be sent instead", c.Name)
+	}
+	back, err := newCallback()
+	if err != nil {
+		return fmt.Errorf("logging in to MCP server %s: %w", c.Name, err)
+	}
+	defer back.close()
+	saved := false
+	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+			ClientName: "Capstan", RedirectURIs: []string{back.url}, GrantTypes: []string{"authorization_code", "refresh_token"},
+			ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
+		}},
+		RequestRefreshToken:   true,
+		AcceptUnadvertisedIss: true,
+		Client:                authClient(),
+		AuthorizationCodeFetcher: func(ctx context.Context, a *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			return back.fetch(ctx, a.URL, open)
+		},
+		NewTokenSource: func(_ context.Context, oc *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
+			entry := login{URL: c.URL, ClientID: oc.ClientID, ClientSecret: oc.ClientSecret, TokenURL: oc.Endpoint.TokenURL,
+				AuthStyle: oc.Endpoint.AuthStyle, Scopes: oc.Scopes, Token: token}
+			if err := l.put(c.Name, entry); err != nil {
+				return nil, err
+			}
+			saved = true
+			return oauth2.StaticTokenSource(token), nil
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("logging in to MCP server %s: %w", c.Name, err)
+	}
+	if err := probe(ctx, &c, handler); err != nil {
+		return fmt.Errorf("logging in to MCP server %s: %w", c.Name, err)
+	}
+	if !saved {
+		return fmt.Errorf("logging in to MCP server %s: it does not ask for a login", c.Name)
+	}
+	return nil
+}
+
+// probe connects, so that the server asks for the login.
+func probe(ctx context.Context, c *Config, h auth.OAuthHandler) error {
+	live, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w, err := newWeb(live, c, listenLimit)
+	if err != nil {
+		return err
+	}
+	defer w.next.(*http.Transport).CloseIdleConnections()
+	client := sdk.NewClient(&sdk.Implementation{Name: "capstan"}, nil)
+	t := &sdk.StreamableClientTransport{Endpoint: c.URL, HTTPClient: w.client(), OAuthHandler: h, DisableStandaloneSSE: true, MaxEventSize: maxMessage}
+	session, err := client.Connect(live, t, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
+	if err != nil {
+		if f := w.take(); f != nil && f.status != http.StatusUnauthorized {
+			return errors.New(f.text)
+		}
+		return errors.New(strings.NewReplacer(`sending "initialize": `+rejected+": ", "", `calling "initialize": `, "").Replace(err.Error()))
+	}
+	session.Close()
+	return nil
+}
+
+// A callback is where the browser comes back to: an address of this machine
+// only, for as long as the login lasts.
+type callback struct {
+	url    string
+	server *http.Server
+	state  atomic.Value // of the login that is going on
+	came   chan url.Values
+	served chan struct{}
+}
+
+func newCallback() (*callback, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listening for the browser: %w", err)
+	}
+	b := &callback{url: "http://" + l.Addr().String() + "/callback", came: make(chan url.Values, 1), served: make(chan struct{})}
+	b.server = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(b.serve)}
+	go func() {
+		defer close(b.served)
+		_ = b.server.Serve(l) // ends with close
+	}()
+	return b, nil
+}
+
+func (b *callback) serve(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	want, _ := b.state.Load().(string)
+	if r.URL.Path != "/callback" || want == "" || q.Get("state") != want || q.Get("code") == "" && q.Get("error") == "" {
+		http.NotFound(w, r) // of another login, or made up
+		return
+	}
+	select {
+	case b.came <- q:
+	default:
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "Capstan has got the answer. You can close this page.\n")
+}
+
+// fetch sends the person to address and waits for the answer.
+func (b *callback) fetch(ctx context.Context, address string, open func(string) error) (*auth.AuthorizationResult, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())) {
+		return nil, fmt.Errorf("it wants the login done at %s, which is no https address", excerpt(redactURL(address), 200))
+	}
+	b.state.Store(u.Query().Get("state"))
+	if err := open(address); err != nil {
+		return nil, fmt.Errorf("opening the browser: %w", err)
+	}
+	select {
+	case q := <-b.came:
+		if e := q.Get("error"); e != "" {
+			return nil, fmt.Errorf("the login was refused: %s", excerpt(strings.TrimSpace(e+" "+q.Get("error_description")), 300))
+		}
+		return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("nobody has logged in: %w", context.Cause(ctx))
+	}
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (b *callback) close() {
+	b.server.Close()
+	<-b.served
+}
