@@ -69,10 +69,7 @@ func (t *remote) call(ctx context.Context, c *conn, inv *tool.Invocation) (tool.
 	whole := max(longestCall, idle)
 	w := newWatch(idle, whole)
 	defer w.stop()
-	ctx, f := c.flights.begin(ctx, func(p progress) {
-		w.alive()
-		w.show(inv, p)
-	})
+	ctx, f := c.flights.begin(ctx, w.alive, func(p progress) { w.show(inv, p) })
 	defer f.land()
 	w.start(f.cancel)
 	p := &params{Name: t.real, Arguments: inv.Call.Args}
@@ -105,16 +102,16 @@ func (t *remote) failed(ctx context.Context, err error) (tool.Result, error) {
 // A watch ends a call that makes no progress, or that takes too long in all.
 type watch struct {
 	idle, whole time.Duration
-	begun       time.Time
 	timer, end  *time.Timer
 
 	mu    sync.Mutex
-	seen  int
+	over  bool
+	seen  int // progress notifications
 	shown time.Time
 }
 
 func newWatch(idle, whole time.Duration) *watch {
-	return &watch{idle: idle, whole: whole, begun: time.Now()}
+	return &watch{idle: idle, whole: whole}
 }
 
 func (w *watch) start(cancel context.CancelCauseFunc) {
@@ -127,6 +124,7 @@ func (w *watch) start(cancel context.CancelCauseFunc) {
 func (w *watch) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.over = true
 	w.timer.Stop()
 	w.end.Stop()
 }
@@ -142,12 +140,11 @@ func (w *watch) late(all bool) error {
 		errTimeout, w.idle, w.whole, w.seen)
 }
 
-// alive notes progress: the deadline moves.
+// alive moves the deadline.
 func (w *watch) alive() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.seen++
-	if w.timer != nil {
+	if w.timer != nil && !w.over {
 		w.timer.Reset(w.idle)
 	}
 }
@@ -155,6 +152,7 @@ func (w *watch) alive() {
 // show tells observers, at most ten times a second.
 func (w *watch) show(inv *tool.Invocation, p progress) {
 	w.mu.Lock()
+	w.seen++
 	now := time.Now()
 	due := now.Sub(w.shown) >= 100*time.Millisecond
 	if due {

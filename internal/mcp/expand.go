@@ -9,17 +9,21 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 )
 
-var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}`)
+// variable is compiled when it is first needed: what init does, every start pays.
+var variable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}`)
+})
 
 // expanded returns the configuration with its variables replaced. The error
 // names the field and the variable that is not set.
 func (c Config) expanded(getenv func(string) (string, bool)) (Config, error) {
 	var fault error
 	field := func(name, s string) string {
-		return variable.ReplaceAllStringFunc(s, func(m string) string {
-			sub := variable.FindStringSubmatch(m)
+		return variable().ReplaceAllStringFunc(s, func(m string) string {
+			sub := variable().FindStringSubmatch(m)
 			if v, ok := getenv(sub[1]); ok && (v != "" || !strings.Contains(m, ":-")) {
 				return v
 			}

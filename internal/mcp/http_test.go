@@ -289,6 +289,19 @@ func TestAnswersOfHTTPServersThatAreWrong(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatIsNotUTF8(t *testing.T) {
+	url := serve(t, rawHTTP(map[string]func(http.ResponseWriter, *http.Request, json.RawMessage){
+		"tools/call": func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+			answerJSON(w, id, `{"content":[{"type":"text","text":"caf`+"\xe9"+`"}]}`)
+		},
+	}))
+	r := newRig(t, Options{}, httpServer("web", url))
+	r.ready()
+	if got := r.call("mcp__web__t", `{}`).Text(); got != "caf\uFFFD" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestHeaders(t *testing.T) {
 	var got atomic.Value
 	url := serve(t, rawHTTP(map[string]func(http.ResponseWriter, *http.Request, json.RawMessage){

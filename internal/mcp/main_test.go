@@ -2,20 +2,15 @@ package mcp
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"capstan/internal/msg"
+	"capstan/internal/sandbox/sandboxtest"
 	"capstan/internal/shell"
 	"capstan/internal/tool"
 )
@@ -28,31 +23,7 @@ func TestMain(m *testing.M) {
 		serveStdio(mode)
 		return
 	}
-	code := m.Run()
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	if left := childrenOf(os.Getpid()); len(left) > 0 {
-		fmt.Fprintln(os.Stderr, "child processes are left:", left)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func childrenOf(pid int) (list []string) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, s := range stats {
-		b, _ := os.ReadFile(s)
-		i := bytes.LastIndexByte(b, ')')
-		if i < 0 {
-			continue
-		}
-		if f := strings.Fields(string(b[i+1:])); len(f) > 1 && f[1] == strconv.Itoa(pid) {
-			list = append(list, string(b[:i+1]))
-		}
-	}
-	return list
+	sandboxtest.Main(m)
 }
 
 // deadline is for what must happen but may be slow: it decides nothing.

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	strict "github.com/go-json-experiment/json"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"capstan/internal/msg"
 	"capstan/internal/tool"
@@ -262,26 +261,4 @@ func fileURI(path string) string {
 		path = "/" + path // a drive
 	}
 	return (&url.URL{Scheme: "file", Path: path}).String()
-}
-
-// elicitation answers questions to the person, when there is somebody to ask.
-func (c *conn) elicitation() func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-	ask := c.s.m.o.Elicit
-	if ask == nil {
-		return nil
-	}
-	return func(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-		return ask(ctx, c.cfg.Name, r.Params)
-	}
-}
-
-// sampling answers requests for a completion, when that is allowed.
-func (c *conn) sampling() func(context.Context, *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
-	sample := c.s.m.o.Sample
-	if sample == nil {
-		return nil
-	}
-	return func(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
-		return sample(ctx, c.cfg.Name, r.Params)
-	}
 }

@@ -38,15 +38,25 @@ func serveStdio(mode string) {
 		}
 	case "stderr": // fills its stderr before everything
 		fmt.Fprintf(os.Stderr, "first line\n%s\nlast line\n", strings.Repeat("x", 256<<10))
-	case "env":
-		fmt.Fprintln(os.Stderr, "started")
+	case "modern": // knows the newest protocol only
+		modernServer(s)
+		return
 	}
+	lists := 0
 	for {
 		r, ok := s.next()
 		if !ok {
 			return
 		}
+		if r.Method == "tools/list" {
+			lists++
+		}
 		switch {
+		case r.Method == "tools/call" && mode == "burst":
+			for range 1000 {
+				s.print(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n")
+			}
+			s.text(r.ID, fmt.Sprint(lists))
 		case r.Method == "tools/list" && mode == "list":
 			s.result(r.ID, "%s", arg)
 		case r.Method == "tools/list" && mode == "cursor": // for ever the same page
@@ -64,6 +74,26 @@ func serveStdio(mode string) {
 			os.WriteFile(arg, r.Params.Request, 0o600)
 		case r.ID != nil:
 			s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`+"\n", r.ID)
+		}
+	}
+}
+
+// modernServer refuses initialize.
+func modernServer(s *raw) {
+	for s.in.Scan() {
+		var r request
+		if json.Unmarshal(s.in.Bytes(), &r) != nil || r.ID == nil {
+			continue
+		}
+		switch r.Method {
+		case "server/discover":
+			s.result(r.ID, `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"resultType":"complete"}`)
+		case "tools/list":
+			s.result(r.ID, `{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"resultType":"complete"}`)
+		case "tools/call":
+			s.result(r.ID, `{"content":[{"type":"text","text":"modern"}],"resultType":"complete"}`)
+		default:
+			s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"unsupported protocol version","data":{"supported":["2026-07-28"]}}}`+"\n", r.ID)
 		}
 	}
 }

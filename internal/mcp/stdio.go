@@ -131,25 +131,30 @@ func readLine(r *bufio.Reader) (line, tail []byte, err error) {
 // edge is how much is kept of both ends of a line that is too long.
 const edge = 4 << 10
 
-var (
-	idFirst = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,`)
-	idLast  = regexp.MustCompile(`,\s*"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
-)
+// idOf finds the id of a response, given the beginning and the end of it.
+func idOf(head, tail []byte) string {
+	for i, pattern := range []string{
+		`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,`,
+		`,\s*"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`,
+	} {
+		if m := regexp.MustCompile(pattern).FindSubmatch([][]byte{head, tail}[i]); m != nil {
+			return string(m[1])
+		}
+	}
+	return ""
+}
 
 // tooLarge fails the call that a line which is too long would have answered:
 // its id stands at the beginning or at the end, as servers write it. If it
 // cannot be seen, every open call fails, for one of them would wait for ever.
 func (t *stdio) tooLarge(head, tail []byte) {
 	t.warn("it sent a message of more than %d MiB, which was not read", maxMessage>>20)
-	found := idFirst.FindSubmatch(head)
-	if found == nil {
-		found = idLast.FindSubmatch(tail)
-	}
+	id := idOf(head, tail)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for id := range t.pending {
-		if found == nil || fmt.Sprint(id.Raw()) == string(found[1]) {
-			t.failed = append(t.failed, id)
+	for open := range t.pending {
+		if id == "" || fmt.Sprint(open.Raw()) == id {
+			t.failed = append(t.failed, open)
 		}
 	}
 }

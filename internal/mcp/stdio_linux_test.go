@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"capstan/internal/msg"
 	"capstan/internal/tool"
@@ -77,6 +78,45 @@ func TestElicitationIsRefusedWithoutAHandler(t *testing.T) {
 	r.ready()
 	if res := r.call("mcp__good__ask", `{}`); res.Status != tool.Failed || !strings.Contains(res.Text(), "elicitation") {
 		t.Errorf("%+v", res)
+	}
+}
+
+// A person who takes longer than the timeout to answer costs no call.
+func TestElicitationWaitsForThePerson(t *testing.T) {
+	c := stdioServer("good", "sdk")
+	c.Timeout = 100 * time.Millisecond
+	r := newRig(t, Options{Elicit: func(ctx context.Context, server string, q *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+		time.Sleep(3 * c.Timeout)
+		return &sdk.ElicitResult{Action: server + " " + q.Message}, nil
+	}}, c)
+	r.ready()
+	if got := r.call("mcp__good__ask", `{}`).Text(); got != "good who?" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestAServerOfTheNewestProtocolOnly(t *testing.T) {
+	r := newRig(t, Options{}, stdioServer("s", "modern"))
+	r.ready()
+	if got := r.call("mcp__s__t", `{}`).Text(); got != "modern" {
+		t.Errorf("%q", got)
+	}
+}
+
+// BUG-PC-06: one list for each connection and change, and one for a burst.
+func TestABurstOfChangesIsOneChange(t *testing.T) {
+	r := newRig(t, Options{}, stdioServer("s", "burst"))
+	r.ready()
+	if got := r.call("mcp__s__t", `{}`).Text(); got != "1" {
+		t.Errorf("%s lists before the first change", got)
+	}
+	for range 3 {
+		r.call("mcp__s__t", `{}`)
+	}
+	// 4,000 changes: by now a list for the first and, at most, one for each
+	// doubling of the pause since.
+	if n, err := strconv.Atoi(r.call("mcp__s__t", `{}`).Text()); err != nil || n > 20 {
+		t.Errorf("%d lists, %v", n, err)
 	}
 }
 

@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -85,6 +88,7 @@ type flight struct {
 	cancel context.CancelCauseFunc
 	token  string
 	note   func(progress)
+	alive  func() // moves the deadline
 
 	mu    sync.Mutex
 	id    jsonrpc.ID
@@ -114,9 +118,9 @@ func newFlights() *flights {
 
 // begin registers a request. The context carries it to the transport and is
 // cancelled when the server cancels it. land must be called at the end.
-func (fs *flights) begin(ctx context.Context, note func(progress)) (context.Context, *flight) {
+func (fs *flights) begin(ctx context.Context, alive func(), note func(progress)) (context.Context, *flight) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	f := &flight{of: fs, cancel: cancel, note: note}
+	f := &flight{of: fs, cancel: cancel, note: note, alive: alive}
 	fs.mu.Lock()
 	fs.seq++
 	f.token = fmt.Sprintf("capstan-%d", fs.seq)
@@ -158,7 +162,36 @@ func (fs *flights) progressed(token any, p progress) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.note != nil {
+		f.alive()
 		f.note(p)
+	}
+}
+
+// hold keeps all open calls alive until the function that it returns is called:
+// while a server waits for a person or a model, so do its calls.
+func (fs *flights) hold(every time.Duration) (release func()) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			fs.mu.Lock()
+			open := slices.Collect(maps.Values(fs.byToken))
+			fs.mu.Unlock()
+			for _, f := range open {
+				f.alive()
+			}
+			select {
+			case <-tick.C:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-done
 	}
 }
 

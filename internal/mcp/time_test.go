@@ -1,0 +1,183 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"capstan/internal/msg"
+	"capstan/internal/tool"
+)
+
+// BUG-MC-11: progress moves the deadline, up to a bound that it does not move;
+// both are in the text.
+func TestDeadlineOfACall(t *testing.T) {
+	for _, test := range []struct {
+		every, stopAfter time.Duration // of progress
+		ends             time.Duration
+		says             string
+	}{
+		{time.Hour, 0, 10 * time.Second, "no result and no progress for 10s"},
+		{9 * time.Second, 60 * time.Second, 64 * time.Second, "it reported some 6 times"},
+		{time.Second, time.Hour, 100 * time.Second, "more than 1m40s in all"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWatch(10*time.Second, 100*time.Second)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			w.start(cancel)
+			defer w.stop()
+			begun := time.Now()
+			shown := 0
+			for ctx.Err() == nil {
+				select {
+				case <-time.After(test.every):
+					if time.Since(begun) <= test.stopAfter {
+						w.alive()
+						w.show(&tool.Invocation{Progress: func(msg.Part) { shown++ }}, progress{done: 1})
+					}
+				case <-ctx.Done():
+				}
+			}
+			err := context.Cause(ctx)
+			if took := time.Since(begun); took != test.ends || !errors.Is(err, errTimeout) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("every %v: ended after %v: %v", test.every, took, err)
+			}
+		})
+	}
+}
+
+func TestProgressIsShownTenTimesASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatch(time.Minute, time.Hour)
+		var shown []string
+		inv := &tool.Invocation{Progress: func(p msg.Part) { shown = append(shown, p.Text) }}
+		for i := range 1000 {
+			w.show(inv, progress{float64(i), 1000, "x\x1b[2Jy"})
+			time.Sleep(time.Millisecond)
+		}
+		if len(shown) != 10 || shown[1] != "100/1000 x[2Jy" {
+			t.Errorf("%d: %q", len(shown), shown)
+		}
+	})
+}
+
+// renaming gives messages their real methods, as every transport of ours does.
+type renaming struct{ sdk.Transport }
+
+func (r renaming) Connect(ctx context.Context) (sdk.Connection, error) {
+	c, err := r.Transport.Connect(ctx)
+	return renamingConn{c}, err
+}
+
+type renamingConn struct{ sdk.Connection }
+
+func (c renamingConn) Write(ctx context.Context, m jsonrpc.Message) error {
+	m, err := outgoing(ctx, m)
+	if err != nil {
+		return err
+	}
+	return c.Connection.Write(ctx, m)
+}
+
+// A server that keeps crashing is restarted with growing pauses, then only when
+// somebody needs it; its tools stay (BUG-MC-01).
+func TestRestarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var times []string
+		begun := time.Now()
+		works := true
+		var live *sdk.ServerSession
+		reg := &tool.Registry{}
+		m := New(Options{Registry: reg, Backoff: time.Second, dial: func(Config) (sdk.Transport, error) {
+			times = append(times, time.Since(begun).Round(time.Second).String())
+			if !works {
+				return nil, errors.New("out of order")
+			}
+			here, there := sdk.NewInMemoryTransports()
+			s, err := goodServer().Connect(context.Background(), here, nil)
+			live = s
+			return renaming{there}, err
+		}})
+		if err := m.Start(Config{Name: "s"}); err != nil {
+			t.Fatal(err)
+		}
+		if missing := m.Wait(t.Context()); len(missing) > 0 {
+			t.Fatal(missing)
+		}
+		works = false
+		live.Close()
+		time.Sleep(10 * time.Minute)
+		if diff := cmp.Diff([]string{"0s", "1s", "3s", "7s", "15s", "31s"}, times); diff != "" {
+			t.Errorf("attempts (-want +got):\n%s", diff)
+		}
+		if st := m.Status()[0]; st.State != Failed || st.Why != "out of order" || len(reg.Tools()) != 8 {
+			t.Errorf("%+v, %d tools", st, len(reg.Tools()))
+		}
+		// Somebody needs it: one attempt, and no other for a while.
+		for range 3 {
+			if _, err := m.acquire(t.Context(), "s"); err == nil || err.Error() != "MCP server s cannot be used: out of order" {
+				t.Errorf("%v", err)
+			}
+		}
+		if n := len(times); n != 7 {
+			t.Errorf("%d attempts", n)
+		}
+		works = true
+		time.Sleep(2 * time.Minute)
+		if _, err := m.Ping(t.Context(), "s"); err != nil {
+			t.Error(err)
+		}
+		// A while of good behaviour, and the pauses begin anew.
+		time.Sleep(2 * time.Minute)
+		begun, times = time.Now(), nil
+		live.Close()
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff([]string{"1s"}, times); diff != "" {
+			t.Errorf("attempts after it was well (-want +got):\n%s", diff)
+		}
+		m.Close()
+		live.Wait()
+	})
+}
+
+// deaf is a server that hears and says nothing.
+type deaf struct{}
+
+func (deaf) Write(b []byte) (int, error) { return len(b), nil }
+func (deaf) Close() error                { return nil }
+
+// Nobody waits longer for a server than its start-up timeout from its start.
+func TestWaitIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Options{Registry: &tool.Registry{}, dial: func(Config) (sdk.Transport, error) {
+			nothing, _ := io.Pipe()
+			return &sdk.IOTransport{Reader: nothing, Writer: deaf{}}, nil
+		}})
+		var configs []Config
+		for i := range 50 {
+			configs = append(configs, Config{Name: fmt.Sprint("s", i), StartupTimeout: 20 * time.Second})
+		}
+		begun := time.Now()
+		if err := m.Start(configs...); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("Start took %v", took)
+		}
+		time.Sleep(5 * time.Second)
+		if missing := m.Wait(t.Context()); len(missing) != 50 || time.Since(begun) != 20*time.Second {
+			t.Errorf("%d are missing after %v", len(missing), time.Since(begun))
+		}
+		m.Close()
+	})
+}
