@@ -261,7 +261,7 @@ func TestAnswersOfHTTPServersThatAreWrong(t *testing.T) {
 		"huge": {func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, id)
-			for range 50 {
+			for range 34 {
 				io.WriteString(w, huge)
 			}
 			io.WriteString(w, `"}]}}`)

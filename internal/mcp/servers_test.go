@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -72,6 +71,8 @@ func serveStdio(mode string) {
 			callStdio(s, mode, arg, r)
 		case r.Method == "notifications/cancelled" && mode == "hang":
 			os.WriteFile(arg, r.Params.Request, 0o600)
+		case r.Method == "notifications/cancelled" && mode == "late":
+			s.text(r.Params.Request, "too late")
 		case r.ID != nil:
 			s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`+"\n", r.ID)
 		}
@@ -106,26 +107,22 @@ func callStdio(s *raw, mode, arg string, r request) {
 			os.Exit(7)
 		}
 		s.text(r.ID, "alive")
-	case "hang":
-	case "late": // answers when it was cancelled already, then goes on
-		go func() {
-			time.Sleep(100 * time.Millisecond)
-			s.text(r.ID, "too late")
-		}()
+	case "hang", "late":
 	case "progress":
 		for i := range 20 {
 			s.print(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"total":20,"message":"step"}}`+"\n", r.Params.Meta.Token, i)
-			time.Sleep(20 * time.Millisecond)
 		}
+		s.print(`{"jsonrpc":"2.0","id":900,"method":"ping"}` + "\n")
+		s.in.Scan() // the answer: what came before it was handled
 		s.text(r.ID, "done")
 	case "giveup":
 		s.print(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s,"reason":"shutting the database"}}`+"\n", r.ID)
 	case "huge":
 		switch string(r.Params.Args) {
 		case `{"id":"first"}`:
-			s.text(r.ID, strings.Repeat("x", 50<<20))
+			s.text(r.ID, strings.Repeat("x", 34<<20))
 		case `{"id":"last"}`:
-			s.print(`{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"%s"}]},"id":%s}`+"\n", strings.Repeat("x", 50<<20), r.ID)
+			s.print(`{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"%s"}]},"id":%s}`+"\n", strings.Repeat("x", 34<<20), r.ID)
 		default:
 			s.text(r.ID, "small")
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,16 +35,20 @@ func TestDeadlineOfACall(t *testing.T) {
 			w := newWatch(10*time.Second, 100*time.Second)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
+			shown := 0
+			inv := &tool.Invocation{Progress: func(msg.Part) { shown++ }}
+			fs := newFlights()
+			_, f := fs.begin(ctx, w.alive, func(p progress) { w.show(inv, p) })
+			defer f.land()
 			w.start(cancel)
 			defer w.stop()
 			begun := time.Now()
-			shown := 0
 			for ctx.Err() == nil {
 				select {
 				case <-time.After(test.every):
 					if time.Since(begun) <= test.stopAfter {
-						w.alive()
-						w.show(&tool.Invocation{Progress: func(msg.Part) { shown++ }}, progress{done: 1})
+						fs.progressed("capstan-1", progress{done: 1})
+						fs.progressed("another's", progress{done: 2})
 					}
 				case <-ctx.Done():
 				}
@@ -54,6 +59,30 @@ func TestDeadlineOfACall(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While a server waits for a person, its calls do not time out.
+func TestHeldCallsDoNotTimeOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatch(10*time.Second, time.Hour)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		fs := newFlights()
+		_, f := fs.begin(ctx, w.alive, func(progress) {})
+		defer f.land()
+		w.start(cancel)
+		defer w.stop()
+		release := fs.hold(5 * time.Second)
+		time.Sleep(9 * time.Minute)
+		release()
+		if err := context.Cause(ctx); err != nil {
+			t.Errorf("it timed out: %v", err)
+		}
+		time.Sleep(11 * time.Second)
+		if err := context.Cause(ctx); !errors.Is(err, errTimeout) {
+			t.Errorf("it did not time out after the answer: %v", err)
+		}
+	})
 }
 
 func TestProgressIsShownTenTimesASecond(t *testing.T) {
@@ -93,12 +122,15 @@ func (c renamingConn) Write(ctx context.Context, m jsonrpc.Message) error {
 // somebody needs it; its tools stay (BUG-MC-01).
 func TestRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // of these
 		var times []string
 		begun := time.Now()
 		works := true
 		var live *sdk.ServerSession
 		reg := &tool.Registry{}
 		m := New(Options{Registry: reg, Backoff: time.Second, dial: func(Config) (sdk.Transport, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			times = append(times, time.Since(begun).Round(time.Second).String())
 			if !works {
 				return nil, errors.New("out of order")
@@ -114,12 +146,19 @@ func TestRestarts(t *testing.T) {
 		if missing := m.Wait(t.Context()); len(missing) > 0 {
 			t.Fatal(missing)
 		}
-		works = false
-		live.Close()
+		set := func(ok bool) *sdk.ServerSession {
+			mu.Lock()
+			defer mu.Unlock()
+			works = ok
+			return live
+		}
+		set(false).Close()
 		time.Sleep(10 * time.Minute)
+		mu.Lock()
 		if diff := cmp.Diff([]string{"0s", "1s", "3s", "7s", "15s", "31s"}, times); diff != "" {
 			t.Errorf("attempts (-want +got):\n%s", diff)
 		}
+		mu.Unlock()
 		if st := m.Status()[0]; st.State != Failed || st.Why != "out of order" || len(reg.Tools()) != 8 {
 			t.Errorf("%+v, %d tools", st, len(reg.Tools()))
 		}
@@ -129,24 +168,30 @@ func TestRestarts(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		}
+		mu.Lock()
 		if n := len(times); n != 7 {
 			t.Errorf("%d attempts", n)
 		}
-		works = true
+		mu.Unlock()
+		set(true)
 		time.Sleep(2 * time.Minute)
 		if _, err := m.Ping(t.Context(), "s"); err != nil {
 			t.Error(err)
 		}
 		// A while of good behaviour, and the pauses begin anew.
 		time.Sleep(2 * time.Minute)
+		mu.Lock()
 		begun, times = time.Now(), nil
-		live.Close()
+		mu.Unlock()
+		set(true).Close()
 		time.Sleep(time.Minute)
+		mu.Lock()
 		if diff := cmp.Diff([]string{"1s"}, times); diff != "" {
 			t.Errorf("attempts after it was well (-want +got):\n%s", diff)
 		}
+		mu.Unlock()
 		m.Close()
-		live.Wait()
+		set(true).Wait()
 	})
 }
 
