@@ -49,6 +49,7 @@ func TestReadingMessages(t *testing.T) {
 	}{
 		{"two", `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n" + `{"jsonrpc":"2.0","method":"m"}` + "\r\n\r\n \n", []string{"1 {}<nil>", "m", "EOF"}},
 		{"no end of line", `{"jsonrpc":"2.0","id":1,"result":{}}`, []string{"1 {}<nil>", "EOF"}},
+		{"no UTF-8", `{"jsonrpc":"2.0","id":1,"result":"caf` + "\xe9" + `"}` + "\n", []string{"! it sends bytes that are not UTF-8; they were replaced", "1 \"caf\uFFFD\"<nil>", "EOF"}},
 		{"the same twice", strings.Repeat(`{"jsonrpc":"2.0","id":1,"result":{}}`+"\n", 2), []string{"1 {}<nil>", "! it answers a request that is not open (id 1)", "EOF"}},
 		{"large, id first", `{"jsonrpc":"2.0","id":2,"result":"` + big + "\"}\n" + `{"jsonrpc":"2.0","id":1,"result":{}}`,
 			[]string{"! it sent a message of more than 32 MiB, which was not read", "2 " + errTooLarge.Error(), "1 {}<nil>", "EOF"}},

@@ -85,6 +85,33 @@ func TestHeldCallsDoNotTimeOut(t *testing.T) {
 	})
 }
 
+// A person may take longer than the timeout of a call.
+func TestElicitationHoldsTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var live *sdk.ServerSession
+		reg := &tool.Registry{}
+		m := New(Options{Registry: reg, dial: func(Config) (sdk.Transport, error) {
+			here, there := sdk.NewInMemoryTransports()
+			s, err := goodServer().Connect(context.Background(), here, nil)
+			live = s
+			return renaming{there}, err
+		}, Elicit: func(context.Context, string, *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+			time.Sleep(10 * time.Minute)
+			return &sdk.ElicitResult{Action: "decline"}, nil
+		}})
+		if err := m.Start(Config{Name: "s", Timeout: 10 * time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		m.Wait(t.Context())
+		r := &rig{m, t, reg, t.Context()}
+		if got := r.call("mcp__s__ask", `{}`).Text(); got != "decline" {
+			t.Errorf("%q", got)
+		}
+		m.Close()
+		live.Wait()
+	})
+}
+
 func TestProgressIsShownTenTimesASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(time.Minute, time.Hour)
