@@ -310,8 +310,25 @@ func (c *conn) explain(ctx context.Context, err error) error {
 	if said := c.stderr.text(); said != "" && rpc == nil {
 		err = fmt.Errorf("%w; its stderr ends with:\n%s", err, said)
 	}
+	return c.scrub(err)
+}
+
+// scrub takes what may be a key in the server's address out of an error.
+func (c *conn) scrub(err error) error {
+	if shown := redactURL(c.cfg.URL); c.cfg.URL != "" && shown != c.cfg.URL && strings.Contains(err.Error(), c.cfg.URL) {
+		return &scrubbed{strings.ReplaceAll(err.Error(), c.cfg.URL, shown), err}
+	}
 	return err
 }
+
+// scrubbed is an error with another text.
+type scrubbed struct {
+	text string
+	err  error
+}
+
+func (e *scrubbed) Error() string { return e.text }
+func (e *scrubbed) Unwrap() error { return e.err }
 
 // rejected is the message of the SDK's own error for a request that did not
 // leave, which looks like one of the server's.

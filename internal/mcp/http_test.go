@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -299,6 +300,22 @@ func TestAnAnswerThatIsNotUTF8(t *testing.T) {
 	r.ready()
 	if got := r.call("mcp__web__t", `{}`).Text(); got != "caf\uFFFD" {
 		t.Errorf("%q", got)
+	}
+}
+
+// What may be a key in an address is not shown.
+func TestAddressesAreShownWithoutKeys(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	c := httpServer("web", gone.URL+"/mcp?key=SECRET")
+	r := newRig(t, Options{}, c)
+	if m := r.Wait(r.ctx); len(m) != 1 || strings.Contains(m[0].Why, "SECRET") || !strings.Contains(m[0].Why, "connection refused") {
+		t.Errorf("%v", m)
+	}
+	live := &conn{cfg: c}
+	err := live.scrub(fmt.Errorf("standalone: Get %q: %w", c.URL, io.EOF))
+	if want := `standalone: Get "` + gone.URL + `/mcp?…": EOF`; err.Error() != want || !errors.Is(err, io.EOF) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

@@ -94,7 +94,7 @@ type definition struct {
 
 // listTools reads the server's tools. A tool that cannot be used costs itself
 // and a warning.
-func (s *server) listTools(ctx context.Context, c *conn) ([]tool.Tool, error) {
+func (s *server) listTools(ctx context.Context, c *conn) ([]*remote, error) {
 	byName := map[string]*remote{}
 	seen := map[string]bool{}
 	err := s.pages(ctx, c, listTools, "tools", maxTools, func(raw json.RawMessage) bool {
@@ -130,7 +130,7 @@ func (s *server) listTools(ctx context.Context, c *conn) ([]tool.Tool, error) {
 	if err = notOffered(err); err != nil {
 		return nil, err
 	}
-	tools := make([]tool.Tool, 0, len(byName))
+	tools := make([]*remote, 0, len(byName))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		tools = append(tools, byName[name])
 	}

@@ -30,7 +30,7 @@ func (m *Manager) resourceTools() []tool.Tool {
 		URI    string `json:"uri" jsonschema:"as list_mcp_resources gives it, or made after one of its templates"`
 	}
 	return []tool.Tool{
-		tool.New(tool.Spec{Name: "list_mcp_resources", Title: "List MCP resources", Deferred: true, Effect: tool.EffectNone, Waits: true,
+		tool.New(tool.Spec{Name: "list_mcp_resources", Title: "List MCP resources", Deferred: true, Effect: tool.EffectNone,
 			Description: "Lists the resources (documents, records, files) that the configured MCP servers offer, with their URIs and URI templates.",
 			Hint:        "documents data files offered by servers"},
 			func(ctx context.Context, _ *tool.Invocation, in list) (tool.Result, error) {

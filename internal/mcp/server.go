@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,8 +39,8 @@ type server struct {
 	since    time.Time
 	retryAt  time.Time // of a failed server: not before
 	attempts int
-	conn     *conn // when ready
-	tools    int
+	conn     *conn     // when ready
+	tools    []*remote // as registered
 	stderr   *tail
 	said     string        // name and version
 	advice   string        // instructions
@@ -128,14 +130,35 @@ func (s *server) refresh(ctx context.Context, c *conn) error {
 	if err != nil {
 		return fmt.Errorf("listing its tools: %w", c.explain(ctx, err))
 	}
+	if s.same(tools) {
+		return nil
+	}
 	mine := func(sp *tool.Spec) bool { return sp.Server == s.cfg.Name }
-	if err := s.m.o.Registry.Replace(mine, tools...); err != nil {
+	if err := s.m.o.Registry.Replace(mine, asTools(tools)...); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.tools = len(tools)
+	s.tools = tools
 	s.mu.Unlock()
 	return nil
+}
+
+func asTools(list []*remote) []tool.Tool {
+	tools := make([]tool.Tool, len(list))
+	for i, t := range list {
+		tools[i] = t
+	}
+	return tools
+}
+
+// same says whether a server lists what it listed before, as most do after a
+// restart: then the registry need not change, nor all that is made from it.
+func (s *server) same(tools []*remote) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tools != nil && slices.EqualFunc(s.tools, tools, func(a, b *remote) bool {
+		return a.real == b.real && a.readOnly == b.readOnly && reflect.DeepEqual(a.spec, b.spec)
+	})
 }
 
 // serve follows a live connection until it ends, and says why it did.
@@ -186,7 +209,7 @@ func (s *server) ending(c *conn) error {
 			err = fmt.Errorf("%w; its stderr ends with:\n%s", err, said)
 		}
 	}
-	return err
+	return c.scrub(err)
 }
 
 // become sets the state and wakes whoever waits for it.
@@ -316,7 +339,7 @@ func (s *server) warn(format string, a ...any) {
 func (s *server) status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Status{Name: s.cfg.Name, Type: s.cfg.Type, From: s.cfg.From, State: s.state, Tools: s.tools, Server: s.said, Instructions: s.advice,
+	st := Status{Name: s.cfg.Name, Type: s.cfg.Type, From: s.cfg.From, State: s.state, Tools: len(s.tools), Server: s.said, Instructions: s.advice,
 		Restarts: max(0, s.attempts-1), Stderr: s.stderr.text(), Warnings: append([]string{}, s.warnings...), Since: s.since}
 	if s.state != Ready {
 		st.Why = s.explain(s.state, s.why)

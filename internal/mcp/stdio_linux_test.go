@@ -17,6 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"capstan/internal/msg"
+	"capstan/internal/shell"
 	"capstan/internal/tool"
 )
 
@@ -55,6 +56,23 @@ func TestToolsOfAServerAreTools(t *testing.T) {
 	r.Close()
 	if left := r.reg.Tools(); len(left) > 0 {
 		t.Errorf("%d tools are left after Close", len(left))
+	}
+}
+
+// Where there is no keeper, servers are ended with their process group.
+func TestServersWithoutAKeeper(t *testing.T) {
+	m := New(Options{Registry: &tool.Registry{}, Shell: shell.New(shell.Options{Portable: true}), Dir: t.TempDir(), Backoff: time.Millisecond})
+	r := &rig{m, t, m.o.Registry, testContext(t)}
+	defer m.Close()
+	if err := m.Start(stdioServer("s", "crash"), stdioServer("silent", "silent")); err != nil {
+		t.Fatal(err)
+	}
+	r.ready("s")
+	if res := r.call("mcp__s__t", `{}`); !strings.Contains(res.Text(), "it ended with exit status 7") {
+		t.Errorf("%+v", res)
+	}
+	if got := r.call("mcp__s__t", `{"x":1}`).Text(); got != "alive" {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -216,10 +234,15 @@ func TestKilledBetweenCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	view := r.reg.View(tool.Code, tool.Scope{})
 	syscall.Kill(pid, syscall.SIGKILL)
 	r.until("the restart", func() bool { return r.Status()[0].Restarts == 1 && r.Status()[0].State == Ready })
 	if got := r.call("mcp__s__t", `{}`).Text(); got == strconv.Itoa(pid) || got == "" {
 		t.Errorf("the next call was answered by %q", got)
+	}
+	// It lists the same, so nothing changes for anybody (BUG-PC-03).
+	if r.reg.View(tool.Code, tool.Scope{}) != view {
+		t.Error("the registry was changed")
 	}
 }
 
