@@ -6,13 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"path/filepath"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -72,17 +68,9 @@ func (s *server) dial(ctx context.Context) (*conn, error) {
 // olderHTTP says whether a failure is what a server of the older transport
 // answers to a POST.
 func olderHTTP(err error) bool {
-	var f *faultError
+	var f *httpFault
 	return errors.As(err, &f) && (f.status == http.StatusNotFound || f.status == http.StatusMethodNotAllowed || f.status == http.StatusBadRequest)
 }
-
-// faultError is a connection that failed with an HTTP status.
-type faultError struct {
-	status int
-	text   string
-}
-
-func (e *faultError) Error() string { return e.text }
 
 // open makes one attempt with one transport and protocol version.
 func (s *server) open(ctx context.Context, cfg Config, version string) (_ *conn, err error) {
@@ -276,134 +264,4 @@ func (c *conn) close(why error) {
 	if c.web != nil {
 		c.web.next.(*http.Transport).CloseIdleConnections()
 	}
-}
-
-// explain makes an error of the SDK one that says what happened: how the
-// process ended and what it wrote to stderr, or how HTTP refused.
-func (c *conn) explain(ctx context.Context, err error) error {
-	var login loginError
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
-		if errors.Is(cause, context.Canceled) {
-			return cause
-		}
-	} else if errors.As(err, &login) {
-		return login
-	} else if f := c.refusal(ctx); f != nil {
-		return &faultError{f.status, f.text}
-	}
-	var rpc *jsonrpc.Error
-	var web *url.Error
-	switch {
-	case errors.As(err, &rpc) && rpc.Message != rejected:
-		err = fmt.Errorf("%w", &rpcError{rpc.Code, excerpt(rpc.Message, 2000), rpc})
-	case errors.As(err, &web):
-		err, rpc = web.Err, nil
-	case gone(err):
-		rpc = nil
-		if c.child != nil {
-			err = errors.New(c.howItEnded())
-		}
-		c.lost.Store(true)
-		err = &lostError{err}
-	}
-	if said := c.stderr.text(); said != "" && rpc == nil {
-		err = fmt.Errorf("%w; its stderr ends with:\n%s", err, said)
-	}
-	return c.scrub(err)
-}
-
-// scrub takes what may be a key in the server's address out of an error.
-func (c *conn) scrub(err error) error {
-	if shown := redactURL(c.cfg.URL); c.cfg.URL != "" && shown != c.cfg.URL && strings.Contains(err.Error(), c.cfg.URL) {
-		return &scrubbed{strings.ReplaceAll(err.Error(), c.cfg.URL, shown), err}
-	}
-	return err
-}
-
-// scrubbed is an error with another text.
-type scrubbed struct {
-	text string
-	err  error
-}
-
-func (e *scrubbed) Error() string { return e.text }
-func (e *scrubbed) Unwrap() error { return e.err }
-
-// rejected is the message of the SDK's own error for a request that did not
-// leave, which looks like one of the server's.
-const rejected = "rejected by transport"
-
-// refusal is how HTTP refused the request of this context, if it did.
-func (c *conn) refusal(ctx context.Context) *httpFault {
-	if f, ok := ctx.Value(flightKey{}).(*flight); ok {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return f.fault
-	}
-	return c.web.take()
-}
-
-// rpcError is what a server answered instead of a result.
-type rpcError struct {
-	code    int64
-	message string
-	wire    *jsonrpc.Error
-}
-
-func (e *rpcError) Error() string { return fmt.Sprintf("%s (code %d)", e.message, e.code) }
-func (e *rpcError) Unwrap() error { return e.wire }
-
-// A lostError is a connection that ended while something was asked.
-type lostError struct{ error }
-
-func (e *lostError) Unwrap() error { return e.error }
-
-// gone says whether an error means that the connection is no more.
-func gone(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, sdk.ErrConnectionClosed) ||
-		errors.Is(err, sdk.ErrSessionMissing) || strings.Contains(err.Error(), "file already closed") || strings.Contains(err.Error(), "broken pipe")
-}
-
-// howItEnded says how the process ended. It may be about to.
-func (c *conn) howItEnded() string {
-	select {
-	case <-c.child.Done():
-	case <-time.After(2 * time.Second):
-		return "it closed its stdout"
-	}
-	switch res, _ := c.child.End(); {
-	case res.Signal != "":
-		return "it was ended by " + res.Signal
-	default:
-		return fmt.Sprintf("it ended with exit status %d", res.ExitCode)
-	}
-}
-
-// A tail keeps the end of what a server writes to stderr.
-type tail struct {
-	mu  sync.Mutex
-	buf []byte
-}
-
-func (t *tail) write(b []byte) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.buf = append(t.buf, b...)
-	if len(t.buf) > 2*stderrTail {
-		t.buf = append(t.buf[:0], t.buf[len(t.buf)-stderrTail:]...)
-	}
-}
-
-// text is the end, whole lines as far as it goes.
-func (t *tail) text() string {
-	t.mu.Lock()
-	b := t.buf[max(0, len(t.buf)-stderrTail):]
-	cutOff := len(b) < len(t.buf) || len(t.buf) == stderrTail
-	s := clean(string(b))
-	t.mu.Unlock()
-	if _, rest, ok := strings.Cut(s, "\n"); ok && cutOff {
-		s = rest
-	}
-	return strings.TrimSpace(s)
 }

@@ -44,6 +44,8 @@ type httpFault struct {
 	text   string // what to tell
 }
 
+func (f *httpFault) Error() string { return f.text }
+
 func newWeb(done context.Context, c *Config, listen time.Duration) (*web, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

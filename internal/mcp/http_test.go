@@ -290,6 +290,31 @@ func TestAnswersOfHTTPServersThatAreWrong(t *testing.T) {
 	}
 }
 
+// A stream that is cut is taken up where it was, when the server can.
+func TestResume(t *testing.T) {
+	var id atomic.Value
+	url := serve(t, rawHTTP(map[string]func(http.ResponseWriter, *http.Request, json.RawMessage){
+		"tools/call": func(w http.ResponseWriter, _ *http.Request, of json.RawMessage) {
+			id.Store(string(of))
+			w.Header().Set("Content-Type", "text/event-stream")
+			io.WriteString(w, "id: e1\nretry: 10\ndata: \n\n")
+		},
+		"GET": func(w http.ResponseWriter, r *http.Request, _ json.RawMessage) {
+			if r.Header.Get("Last-Event-ID") != "e1" {
+				w.WriteHeader(http.StatusMethodNotAllowed)
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "id: e2\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"resumed\"}]}}\n\n", id.Load())
+		},
+	}))
+	r := newRig(t, Options{}, httpServer("web", url))
+	r.ready()
+	if got := r.call("mcp__web__t", `{}`).Text(); got != "resumed" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestAnAnswerThatIsNotUTF8(t *testing.T) {
 	url := serve(t, rawHTTP(map[string]func(http.ResponseWriter, *http.Request, json.RawMessage){
 		"tools/call": func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
