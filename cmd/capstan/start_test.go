@@ -54,6 +54,44 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
+// The loop's own work between a model's call of exec and the request with its
+// result: reading the call, recording it, running text("hi"), recording the result,
+// asking again. The model takes 50 ms for its answer. The target is 1 ms.
+func BenchmarkRound(b *testing.B) {
+	came := make(chan time.Duration, 1000)
+	var sent time.Time
+	turn := 0
+	url := answer(b, func(w http.ResponseWriter, r *http.Request) {
+		now := time.Now()
+		if _, _ = io.Copy(io.Discard, r.Body); turn > 0 {
+			came <- now.Sub(sent)
+		}
+		turn++
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, `data: {"choices":[{"index":0,"delta":{"content":"I look."}}]}`+"\n\n")
+		_ = http.NewResponseController(w).Flush()
+		time.Sleep(50 * time.Millisecond)
+		fmt.Fprintf(w, `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c%d","function":{"name":"exec","arguments":"{\"source\": \"text('hi %d')\"}"}}]},"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n", turn, turn)
+		_ = http.NewResponseController(w).Flush()
+		sent = time.Now()
+	})
+	dir := b.TempDir()
+	cmd := exec.Command(binary, "-p", "hi", "--model", "openai/m", "--mode", "code", "--approval-mode", "yolo")
+	cmd.Dir, cmd.Env = dir, environment(dir, "OPENAI_BASE_URL="+url)
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	var took []float64
+	for b.Loop() {
+		took = append(took, float64((<-came).Microseconds())/1000)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	slices.Sort(took)
+	b.ReportMetric(took[len(took)/2], "ms-p50")
+	b.ReportMetric(took[len(took)*95/100], "ms-p95")
+}
+
 // What an agent takes that has run a program and waits for its model, with the
 // child that it keeps ready: the proportional set size of all its processes. The
 // target is 30 MB.

@@ -108,7 +108,7 @@ func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, err
 	ao := agent.Options{
 		Provider: c.Model.Provider, Family: c.Model.Family, Model: c.Model.Name,
 		System: s.prompt(o, memory), View: s.View, Sched: s.calls, Log: c.log, History: state.Messages,
-		Hosted: c.Model.Hosted, Limits: o.Limits, Structured: s.opt.Structured, Emit: o.Emit,
+		Hosted: c.Model.Hosted, Limits: o.Limits, Structured: s.opt.Structured, Emit: s.ahead(o.Emit),
 	}
 	if s.structured != nil {
 		ao.ReadStructured = s.structured.Read
@@ -216,6 +216,21 @@ func (s *Session) keepTodos(state *session.State, log *session.Log) error {
 		ours[t.Spec().Name] = true
 	}
 	return s.Registry.Replace(func(sp *tool.Spec) bool { return ours[sp.Name] }, loop...)
+}
+
+// ahead starts the child of the next program when the model begins to answer: it
+// is ready when the answer has a call, and the first request has not waited for it.
+func (s *Session) ahead(emit func(agent.Event)) func(agent.Event) {
+	started := false // events come one at a time
+	return func(e agent.Event) {
+		if _, ok := e.(agent.Streamed); ok && !started && s.mode != tool.Direct {
+			started = true
+			s.runner.Prespawn()
+		}
+		if emit != nil {
+			emit(e)
+		}
+	}
 }
 
 // restoreSeen takes over which files the session has read. A file that was read

@@ -102,7 +102,11 @@ func Open(o Options) (*Session, error) {
 	}
 	s.project, s.set = project, set
 	s.collectSecrets()
-	s.runner = quickjs.New(quickjs.Options{Require: set.SandboxRequire})
+	spares := 1 // for the next program of a conversation; a person's own is the only one
+	if o.Program {
+		spares = 0
+	}
+	s.runner = quickjs.New(quickjs.Options{Require: set.SandboxRequire, Spares: spares})
 	s.requireLayers = set.SandboxRequire
 	s.shell = shell.New(shell.Options{Secrets: append(shell.DefaultSecrets(), s.keyVariables()...)})
 	s.jobs = shell.NewJobs(s.shell)
