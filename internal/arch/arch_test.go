@@ -43,7 +43,8 @@ var allowed = map[string][]string{
 	"internal/llm/responses":             {"internal/llm", "internal/msg", "internal/schema"},
 	"internal/llm/gemini":                {"internal/llm", "internal/msg", "internal/schema"},
 	"internal/llm/anthropic":             {"internal/llm", "internal/msg", "internal/schema"},
-	"internal/llm/llmtest":               {"internal/msg"}, // and nothing that it tests
+	"internal/llm/llmtest":               {"internal/msg"},                                         // and nothing that it tests
+	"internal/llm/familytest":            {"internal/llm", "internal/llm/llmtest", "internal/msg"}, // what the tests of the families share
 	"internal/llm/llmtest/cmd/llmtest":   {"internal/llm/llmtest"},
 	"internal/session":                   {"internal/msg"},
 	"internal/agent":                     {"internal/llm", "internal/sched", "internal/tool", "internal/session", "internal/msg"},

@@ -2,20 +2,12 @@ package anthropic
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
 	"capstan/internal/llm"
 	"capstan/internal/msg"
 )
-
-// repeating is a transport that answers every request with the same stream.
-type repeating string
-
-func (s repeating) RoundTrip(r *http.Request) (*http.Response, error) {
-	return answers{body: strings.NewReader(string(s))}.RoundTrip(r)
-}
 
 // longHistory is a session of 2,000 messages.
 func longHistory() []msg.Message {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"capstan/internal/llm"
+	"capstan/internal/llm/familytest"
 	"capstan/internal/llm/llmtest"
 	"capstan/internal/msg"
 )
@@ -164,7 +165,7 @@ func TestSampling(t *testing.T) {
 			t.Errorf("%s %s: %v", tt.model, tt.effort, got)
 		}
 	}
-	c := New(&llm.Endpoint{Name: "test", Retries: -1, BaseURL: "https://api.anthropic.com", Transport: repeating(speech("end_turn", "x"))}, nil)
+	c := New(&llm.Endpoint{Name: "test", Retries: -1, BaseURL: "https://api.anthropic.com", Transport: familytest.Repeating(speech("end_turn", "x"))}, nil)
 	var warned []string
 	for range 2 {
 		turn, err := ask(t.Context(), c, &llm.Request{Model: claude, Messages: said("hi"), Temperature: &half})
@@ -456,11 +457,11 @@ data: {"type":"message_stop"}
 	if n := len(server.Requests()); n != 2 {
 		t.Errorf("%d requests", n)
 	}
-	endless := New(&llm.Endpoint{Name: "test", Retries: -1, BaseURL: "https://api.anthropic.com", Transport: repeating(strings.TrimPrefix(pause, "\nraw\n"))}, nil)
+	endless := New(&llm.Endpoint{Name: "test", Retries: -1, BaseURL: "https://api.anthropic.com", Transport: familytest.Repeating(strings.TrimPrefix(pause, "\nraw\n"))}, nil)
 	if _, err := ask(t.Context(), endless, r); err == nil || !strings.Contains(err.Error(), "paused more than 20 times") {
 		t.Errorf("paused for ever: %v", err)
 	}
-	nothing := New(&llm.Endpoint{Name: "test", Retries: -1, BaseURL: "https://api.anthropic.com", Transport: repeating(speech("pause_turn", " "))}, nil)
+	nothing := New(&llm.Endpoint{Name: "test", Retries: -1, BaseURL: "https://api.anthropic.com", Transport: familytest.Repeating(speech("pause_turn", " "))}, nil)
 	if _, err := ask(t.Context(), nothing, r); err == nil || !strings.Contains(err.Error(), "nothing to go on with") {
 		t.Errorf("paused with nothing to go on with: %v", err)
 	}

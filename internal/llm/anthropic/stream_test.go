@@ -13,13 +13,6 @@ import (
 	"capstan/internal/msg"
 )
 
-var (
-	noArgs = msg.Declaration{Name: "todo_list", Parameters: json.RawMessage(`{"type":"object","properties":{}}`)}
-	allOpt = msg.Declaration{Name: "delete_records", Parameters: json.RawMessage(`{"type":"object","properties":{"where":{"type":"object"}}}`)}
-	shell  = msg.Declaration{Name: "shell", Parameters: json.RawMessage(`{"type":"object","properties":{"cmd":{"type":"string"}},"required":["cmd"]}`)}
-	tools4 = []msg.Declaration{readFile, noArgs, allOpt, shell}
-)
-
 // The events below have the form of the API's documentation: Streaming
 // messages, Extended thinking, Web search tool.
 const (
@@ -80,20 +73,11 @@ func calling(reason string, blocks ...string) string {
 func hear(t *testing.T, model, body string, tools []msg.Declaration, history []msg.Message) *llm.Turn {
 	t.Helper()
 	r := &llm.Request{Model: model, Messages: append(said("hi"), history...), Tools: tools}
-	turn, err := ask(t.Context(), answering(answers{body: strings.NewReader(body)}), r)
+	turn, err := ask(t.Context(), answering(answers{Body: strings.NewReader(body)}), r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return turn
-}
-
-func madeCalls(turn *llm.Turn) []msg.Call {
-	var out []msg.Call
-	m := turn.Message()
-	for _, c := range m.Calls() {
-		out = append(out, *c)
-	}
-	return out
 }
 
 // What servers send, and the calls that it means.
@@ -274,7 +258,7 @@ func TestLive(t *testing.T) {
 	body := stream(start, begin(0, `{"type":"thinking","thinking":""}`), piece(0, "thinking_delta", "thinking", `"a"`), stop(0), begin(1, `{"type":"text","text":""}`), textDelta(1, "b"), textDelta(1, "c"), stop(1),
 		use(2, "x", "shell", "{}"), jsonDelta(2, `{"cmd"`), jsonDelta(2, `:"d"}`), stop(2), ends("tool_use"), over)
 	var got []llm.Event
-	for e, err := range answering(answers{body: strings.NewReader(body)}).Stream(t.Context(), &llm.Request{Model: claude, Messages: said("hi"), Tools: tools4}) {
+	for e, err := range answering(answers{Body: strings.NewReader(body)}).Stream(t.Context(), &llm.Request{Model: claude, Messages: said("hi"), Tools: tools4}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -293,7 +277,7 @@ func TestLive(t *testing.T) {
 func TestLiveWithoutEnds(t *testing.T) {
 	body := stream(start, begin(0, `{"type":"text","text":"a"}`), begin(0, `{"type":"text","text":"b"}`), ping, ends("end_turn"), over)
 	var got []string
-	for e, err := range answering(answers{body: strings.NewReader(body)}).Stream(t.Context(), &llm.Request{Model: "glm", Messages: said("hi")}) {
+	for e, err := range answering(answers{Body: strings.NewReader(body)}).Stream(t.Context(), &llm.Request{Model: "glm", Messages: said("hi")}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -374,7 +358,7 @@ func FuzzStream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		ends := 0
 		r := &llm.Request{Model: claude, Messages: said("hi"), Tools: tools4, Hosted: []json.RawMessage{webSearch}}
-		for e, err := range answering(answers{body: strings.NewReader(body)}).Stream(t.Context(), r) {
+		for e, err := range answering(answers{Body: strings.NewReader(body)}).Stream(t.Context(), r) {
 			if ends > 0 {
 				t.Fatal("something follows the end")
 			}
@@ -399,7 +383,7 @@ func FuzzStream(f *testing.F) {
 func TestManyPieces(t *testing.T) {
 	spent := func(start, delta string, n int) uint64 {
 		body := stream(start) + strings.Repeat(stream(delta), n)
-		c := answering(answers{body: strings.NewReader(body)})
+		c := answering(answers{Body: strings.NewReader(body)})
 		c.endpoint.Retries = -1
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

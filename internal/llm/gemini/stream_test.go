@@ -31,20 +31,11 @@ func answer(finish string, parts ...string) string {
 func hear(t *testing.T, stream string, history ...msg.Message) *llm.Turn {
 	t.Helper()
 	r := &llm.Request{Model: "gemini-3-pro", Messages: append(said("hi"), history...), Tools: tools4}
-	turn, err := ask(t.Context(), answering(answers{body: strings.NewReader(stream)}), r)
+	turn, err := ask(t.Context(), answering(answers{Body: strings.NewReader(stream)}), r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return turn
-}
-
-func madeCalls(turn *llm.Turn) []msg.Call {
-	var out []msg.Call
-	m := turn.Message()
-	for _, c := range m.Calls() {
-		out = append(out, *c)
-	}
-	return out
 }
 
 func signed(p msg.Part, state string) msg.Part {
@@ -248,7 +239,7 @@ func TestEnds(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got end
-			c := answering(answers{body: strings.NewReader(tt.stream)})
+			c := answering(answers{Body: strings.NewReader(tt.stream)})
 			for e, err := range c.Stream(t.Context(), &llm.Request{Model: "m", Messages: said("hi")}) {
 				if err != nil {
 					t.Fatal(err)
@@ -325,7 +316,7 @@ func FuzzStream(f *testing.F) {
 	f.Add(`[{"error":{"code":5}}]`)
 	f.Add("event: x\r\ndata: [\r\ndata: ]\r\n\r\n")
 	f.Fuzz(func(t *testing.T, stream string) {
-		c := answering(answers{body: strings.NewReader(stream)})
+		c := answering(answers{Body: strings.NewReader(stream)})
 		turn := llm.NewTurn("gemini/gemini-3-pro")
 		ends := 0
 		r := &llm.Request{Model: "gemini-3-pro", Messages: said("hi"), Tools: tools4}
@@ -358,7 +349,7 @@ func TestManyParts(t *testing.T) {
 	for _, first := range []string{"", `{"functionCall":{"name":"f","args":{"a":1}}},`} {
 		one := `{"text":"a"},{"text":"b","thought":true},`
 		body := `data: {"candidates":[{"content":{"parts":[` + first + strings.Repeat(one, 4999) + `{"text":"c"}]}}]}` + "\n\n"
-		c := answering(answers{body: strings.NewReader(strings.Repeat(body, 20))})
+		c := answering(answers{Body: strings.NewReader(strings.Repeat(body, 20))})
 		c.limit = 1 << 20
 		turn, err := ask(t.Context(), c, &llm.Request{Model: "gemini-3-pro", Messages: said("hi")})
 		if m := turn.Message(); err == nil || !strings.Contains(err.Error(), "longer than") || len(m.Parts) > c.limit/minPiece+10_000 {

@@ -88,7 +88,7 @@ func rawQuoteLines(s string) string {
 
 func hearDone(t *testing.T, profile, stream string) (*llm.Turn, llm.Done) {
 	t.Helper()
-	c := answering(profile, answers{body: strings.NewReader(stream)})
+	c := answering(profile, answers{Body: strings.NewReader(stream)})
 	turn := llm.NewTurn("openai/m")
 	var done llm.Done
 	for e, err := range c.Stream(t.Context(), &llm.Request{Model: "m", Messages: said("hi"), Tools: tools4}) {

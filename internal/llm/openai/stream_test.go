@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,14 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"capstan/internal/llm"
+	"capstan/internal/llm/familytest"
 	"capstan/internal/msg"
-)
-
-var (
-	noArgs = msg.Declaration{Name: "todo_list", Parameters: json.RawMessage(`{"type":"object","properties":{}}`)}
-	allOpt = msg.Declaration{Name: "delete_records", Parameters: json.RawMessage(`{"type":"object","properties":{"where":{"type":"object"}}}`)}
-	shell  = msg.Declaration{Name: "shell", Parameters: json.RawMessage(`{"type":"object","properties":{"cmd":{"type":"string"}},"required":["cmd"]}`)}
-	tools4 = []msg.Declaration{readFile, noArgs, allOpt, shell}
 )
 
 // events is a stream of these data lines.
@@ -41,20 +34,11 @@ func calls(list ...string) string { return `{"tool_calls":[` + strings.Join(list
 func hear(t *testing.T, profile, stream string, tools []msg.Declaration, history []msg.Message) *llm.Turn {
 	t.Helper()
 	r := &llm.Request{Model: "m", Messages: append(said("hi"), history...), Tools: tools}
-	turn, err := ask(t.Context(), answering(profile, answers{body: strings.NewReader(stream)}), r)
+	turn, err := ask(t.Context(), answering(profile, answers{Body: strings.NewReader(stream)}), r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return turn
-}
-
-func madeCalls(turn *llm.Turn) []msg.Call {
-	var out []msg.Call
-	m := turn.Message()
-	for _, c := range m.Calls() {
-		out = append(out, *c)
-	}
-	return out
 }
 
 // What servers send, and the calls that it means.
@@ -298,7 +282,7 @@ func TestCutPrompt(t *testing.T) {
 			t.Errorf("%s, %d tokens: warnings %q", tt.profile, tt.tokens, turn.Warnings)
 		}
 	}
-	c := New(&llm.Endpoint{Name: "test", BaseURL: "http://127.0.0.1:1/v1", Transport: repeating(chunk(4096))}, nil)
+	c := New(&llm.Endpoint{Name: "test", BaseURL: "http://127.0.0.1:1/v1", Transport: familytest.Repeating(chunk(4096))}, nil)
 	var warnings []string
 	for range 2 {
 		turn, err := ask(t.Context(), c, &llm.Request{Model: "m", Messages: long})
@@ -310,13 +294,6 @@ func TestCutPrompt(t *testing.T) {
 	if len(warnings) != 1 || !strings.Contains(warnings[0], "OLLAMA_CONTEXT_LENGTH") {
 		t.Errorf("warnings %q, want one", warnings)
 	}
-}
-
-// repeating is a transport that answers every request with the same stream.
-type repeating string
-
-func (s repeating) RoundTrip(r *http.Request) (*http.Response, error) {
-	return answers{body: strings.NewReader(string(s))}.RoundTrip(r)
 }
 
 // Whatever bytes come, there is an end: Done or an error, once and last, and
@@ -331,7 +308,7 @@ func FuzzStream(f *testing.F) {
 		if _, ok := Profiles().Named(profile); !ok {
 			return
 		}
-		c := answering(profile, answers{body: strings.NewReader(stream)})
+		c := answering(profile, answers{Body: strings.NewReader(stream)})
 		ends := 0
 		for e, err := range c.Stream(t.Context(), &llm.Request{Model: "m", Messages: said("hi"), Tools: tools4}) {
 			if ends > 0 {
@@ -381,7 +358,7 @@ func TestManyPieces(t *testing.T) {
 		"objects": delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"shell","arguments":"{\"a\":\"`+large+`\"}"}}]}`) + strings.Repeat(delta(object), n),
 	} {
 		began := time.Now()
-		c := answering("openai", answers{body: strings.NewReader(body + deltas("tool_calls", `{}`))})
+		c := answering("openai", answers{Body: strings.NewReader(body + deltas("tool_calls", `{}`))})
 		turn, err := ask(t.Context(), c, &llm.Request{Model: "m", Messages: said("hi")})
 		if m := turn.Message(); err != nil || len(m.Calls()) != 1 || time.Since(began) > 20*time.Second {
 			t.Errorf("%s: %d calls after %v, %v", name, len(m.Calls()), time.Since(began), err)
@@ -412,7 +389,7 @@ func TestDetailsOfText(t *testing.T) {
 
 // Many small parts are bounded too: a message keeps each of them.
 func TestManyParts(t *testing.T) {
-	c := answering("openai", answers{body: &endless{event: events(`{"choices":[{"delta":{"content":"a"}}]}`, `{"choices":[{"delta":{"reasoning":"b"}}]}`)}})
+	c := answering("openai", answers{Body: &endless{Event: events(`{"choices":[{"delta":{"content":"a"}}]}`, `{"choices":[{"delta":{"reasoning":"b"}}]}`)}})
 	c.limit = 1 << 20
 	turn, err := ask(t.Context(), c, &llm.Request{Model: "m", Messages: said("hi")})
 	if m := turn.Message(); err == nil || len(m.Parts) > c.limit/minPiece {

@@ -4,70 +4,68 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"capstan/internal/llm"
+	"capstan/internal/llm/familytest"
 	"capstan/internal/llm/llmtest"
 	"capstan/internal/msg"
 )
 
-// serve starts a scripted server, checks at the end that all went as the script
-// has it, and returns a client for it.
-func serve(t *testing.T, profile, script string) (*Client, *llmtest.Server) {
-	t.Helper()
-	s, err := llmtest.Parse([]byte(script))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := llmtest.Listen(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, ok := Profiles().Named(profile)
+// What all families are tested with.
+var (
+	said      = familytest.Said
+	madeCalls = familytest.Calls
+	readFile  = familytest.ReadFile
+	tools4    = familytest.Tools4
+	bad       = familytest.NewBad
+)
+
+type (
+	answers = familytest.Answers
+	endless = familytest.Endless
+)
+
+var family = &familytest.Family{
+	Name: Family, Model: "m", Base: "/v1", Key: "sk-secret-key-123", Check: "responses",
+	Open:  func(e *llm.Endpoint) familytest.Client { return New(e, profile("openai")) },
+	Limit: func(c familytest.Client, bytes int) { c.(*Client).limit = bytes },
+	Body: func(r *llm.Request) ([]byte, error) {
+		body, _, err := New(&llm.Endpoint{Name: "test"}, profile("openai")).encode(r)
+		return body, err
+	},
+}
+
+func profile(name string) *Profile {
+	p, ok := Profiles().Named(name)
 	if !ok {
-		t.Fatal("no profile " + profile)
+		panic("no profile " + name)
 	}
-	c := New(&llm.Endpoint{Name: "test", BaseURL: server.URL + "/v1", Retries: -1}, &p)
-	t.Cleanup(func() {
-		c.Close()
-		server.Close()
-		if err := server.Err(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c, server
+	return &p
+}
+
+func answering(name string, a answers) *Client { return New(family.Over(a), profile(name)) }
+
+// serve returns a client of a scripted server.
+func serve(t *testing.T, name, script string) (*Client, *llmtest.Server) {
+	t.Helper()
+	e, server := familytest.Serve(t, script, "/v1", "")
+	return New(e, profile(name)), server
 }
 
 // ask collects an answer.
 func ask(ctx context.Context, c *Client, r *llm.Request) (*llm.Turn, error) {
-	turn := llm.NewTurn(Family + "/" + r.Model)
-	for e, err := range c.Stream(ctx, r) {
-		if err != nil {
-			return turn, err
-		}
-		turn.Add(e)
-	}
-	return turn, nil
-}
-
-func said(s string) []msg.Message {
-	return []msg.Message{{Role: msg.User, Parts: []msg.Part{msg.TextPart(s)}}}
+	return familytest.Ask(ctx, Family, c, r)
 }
 
 func results(id, text string) msg.Message {
 	return msg.Message{Role: msg.Tool, Results: []msg.Result{{CallID: id, Parts: []msg.Part{msg.TextPart(text)}}}}
 }
-
-var readFile = msg.Declaration{Name: "read_file", Description: "Read.", Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)}
 
 // reasoningOf is the State of reasoning that llmtest gives out.
 func reasoningOf(t *testing.T, summary string) json.RawMessage {
@@ -230,87 +228,21 @@ func TestStablePrefix(t *testing.T) {
 
 // A name that is too long is shortened, leads back, and is told of once.
 // BUG-TN-01, BUG-TN-03
-func TestLongName(t *testing.T) {
-	const long = "mcp__example-billing-cost-management-server__billing_cost_management_get_reservation_purchase_recommendation"
-	const short = "mcp__example-billing-cost-management-server__billing_co_d78d8d81"
-	c, _ := serve(t, "openai", "-- 1 --\nwant \"name\":\""+short+"\"\ncall "+short+" {}\n-- 2 --\nwant \"name\":\""+short+"\",\"arguments\"\ntext ok\n")
-	r := &llm.Request{Model: "m", Messages: said("hi"), Tools: []msg.Declaration{{Name: long, Parameters: json.RawMessage(`{"type":"object"}`)}}}
-	turn, err := ask(t.Context(), c, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := madeCalls(turn); len(got) != 1 || got[0].Name != long || len(turn.Warnings) != 1 || !strings.Contains(turn.Warnings[0], short) {
-		t.Errorf("calls %+v, warnings %q", got, turn.Warnings)
-	}
-	r.Messages = append(r.Messages, turn.Message())
-	if turn, err = ask(t.Context(), c, r); err != nil || len(turn.Warnings) != 0 {
-		t.Errorf("the second time: %v, warnings %q", err, turn.Warnings)
-	}
-}
+func TestLongName(t *testing.T) { family.LongName(t, `"name":"NAME"`, `"name":"NAME","arguments"`) }
 
 // Cancelling, and leaving the loop, close the connection before Stream returns;
 // what came is kept.
-func TestCancel(t *testing.T) {
-	for _, how := range []string{"cancel", "leave"} {
-		t.Run(how, func(t *testing.T) {
-			c, server := serve(t, "openai", "-- hang --\ntext half of it\nhang\n")
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			turn := llm.NewTurn("responses/m")
-			var last error
-			for e, err := range c.Stream(ctx, &llm.Request{Model: "m", Messages: said("hi")}) {
-				if last = err; err != nil {
-					continue
-				}
-				turn.Add(e)
-				if m := turn.Message(); m.Text() == "half of it" {
-					if how == "leave" {
-						break
-					}
-					cancel()
-				}
-			}
-			var e *llm.Error
-			if how == "cancel" && (!errors.As(last, &e) || e.Kind != llm.ErrCancelled || !errors.Is(last, context.Canceled)) {
-				t.Errorf("error %v, want a cancelled one", last)
-			}
-			if m := turn.Message(); m.Text() != "half of it" {
-				t.Errorf("kept %q", m.Text())
-			}
-			select {
-			case <-server.Requests()[0].Gone:
-			case <-time.After(20 * time.Second):
-				t.Error("the connection is still open")
-			}
-		})
-	}
-}
+func TestCancel(t *testing.T) { family.Cancel(t) }
 
 // A stream that breaks is asked for again, and what was shown of it is void.
 // BUG-SD-13, BUG-SD-15
 func TestBrokenStream(t *testing.T) {
-	c, server := serve(t, "openai", `
--- breaks --
-reasoning Hm.
-text I will now
-call read_file {"pa
-cut
--- whole --
-want "output":"r1"
-text I will now write.
-`)
-	c.endpoint.Retries = 2
-	history := append(said("hi"), msg.Message{Role: msg.Assistant, Parts: []msg.Part{{Kind: msg.CallPart, Call: &msg.Call{ID: "c", Name: "read_file", Args: "{}"}}}}, results("c", "r1"))
-	turn, err := ask(t.Context(), c, &llm.Request{Model: "m", Messages: history, Tools: []msg.Declaration{readFile}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]msg.Part{msg.TextPart("I will now write.")}, turn.Message().Parts); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if r := server.Requests(); r[0].Body != r[1].Body {
-		t.Error("the second request is another one")
-	}
+	family.Broken(t, "reasoning Hm.\ntext I will now\ncall read_file {\"pa\ncut\n", `"output":"r1"`)
+}
+
+// An answer that does not go on is given up.
+func TestSilence(t *testing.T) {
+	family.Silence(t, events(`{"type":"response.output_text.delta","delta":"hel"}`))
 }
 
 // What a model or an account does not take is left out from then on; what is
@@ -384,153 +316,64 @@ text five
 	}
 }
 
-func TestModels(t *testing.T) {
-	c, _ := serve(t, "openai", "-- server --\nmodels b a\n-- none --\ntext x\n")
-	got, err := c.Models(t.Context())
-	if diff := cmp.Diff([]string{"a", "b"}, got); err != nil || diff != "" {
-		t.Error(err, diff)
-	}
-	_, err = ask(t.Context(), c, &llm.Request{Model: "zzz", Messages: said("hi")})
-	var e *llm.Error
-	if !errors.As(err, &e) || e.Kind != llm.ErrNotFound || !strings.Contains(e.Error(), "zzz") {
-		t.Errorf("unknown model: %v", err)
-	}
-	if _, err := ask(t.Context(), c, &llm.Request{Model: "a", Messages: said("hi")}); err != nil {
-		t.Error(err)
-	}
-}
-
-// answers is a transport that gives one answer to everything.
-type answers struct {
-	status int
-	header http.Header
-	body   io.Reader
-}
-
-func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
-	h := a.header
-	if h == nil {
-		h = http.Header{"Content-Type": {"text/event-stream"}}
-	}
-	return &http.Response{StatusCode: max(a.status, 200), Header: h, Body: io.NopCloser(a.body), Request: r}, nil
-}
-
-func answering(profile string, a answers) *Client {
-	p, ok := Profiles().Named(profile)
-	if !ok {
-		panic("no profile " + profile)
-	}
-	return New(&llm.Endpoint{Name: "test", BaseURL: "http://test/v1", Key: "sk-secret-key-123", Retries: -1, Transport: a}, &p)
-}
+func TestModels(t *testing.T) { family.Models(t) }
 
 // Each kind of bad answer gets an error that says what to do, with no key in it.
 // The bodies are OpenAI's, Azure's and OpenRouter's.
 func TestBadAnswers(t *testing.T) {
-	html := http.Header{"Content-Type": {"text/html"}}
 	js := http.Header{"Content-Type": {"application/json"}}
 	created := `{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","status":"in_progress","output":[]}}`
-	tests := []struct {
-		name string
-		a    answers
-		kind llm.Kind
-		says string
-	}{
-		{"400", answers{status: 400, header: js, body: strings.NewReader(`{"error":{"message":"Unknown parameter: 'foo'.","type":"invalid_request_error","param":"foo","code":"unknown_parameter"}}`)}, llm.ErrBadRequest, "Unknown parameter: 'foo'"},
-		{"400, too long", answers{status: 400, header: js, body: strings.NewReader(`{"error":{"message":"Your input exceeds the context window of this model. Please adjust your input and try again.","type":"invalid_request_error","param":"input","code":"context_length_exceeded"}}`)}, llm.ErrContext, "start a new session"},
-		{"400, unpaired", answers{status: 400, header: js, body: strings.NewReader(`{"error":{"message":"No tool output found for function call call_1.","type":"invalid_request_error","param":"input","code":null}}`)}, llm.ErrBadRequest, "call_1"},
-		{"401", answers{status: 401, header: js, body: strings.NewReader(`{"error":{"message":"Incorrect API key provided: sk-secret-key-123.","type":"invalid_request_error","code":"invalid_api_key"}}`)}, llm.ErrAuth, "check the API key"},
-		{"401, Azure", answers{status: 401, header: js, body: strings.NewReader(`{"error":{"code":"401","message":"Access denied due to invalid subscription key or wrong API endpoint."}}`)}, llm.ErrAuth, "check the API key"},
-		{"403", answers{status: 403, header: js, body: strings.NewReader(`{"error":{"code":"unsupported_country_region_territory","message":"Country, region, or territory not supported","param":null,"type":"request_forbidden"}}`)}, llm.ErrAuth, "Country"},
-		{"404", answers{status: 404, header: js, body: strings.NewReader(`{"error":{"message":"The requested model 'x' does not exist.","type":"invalid_request_error","param":"model","code":"model_not_found"}}`)}, llm.ErrNotFound, "check the model's name"},
-		{"404, Azure", answers{status: 404, header: js, body: strings.NewReader(`{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}`)}, llm.ErrNotFound, "deployment"},
-		{"404, no such API", answers{status: 404, header: http.Header{"Content-Type": {"text/plain"}}, body: strings.NewReader("404 page not found")}, llm.ErrNotFound, "page not found"},
-		{"402", answers{status: 402, header: js, body: strings.NewReader(`{"error":{"code":402,"message":"Insufficient credits"}}`)}, llm.ErrQuota, "add credit"},
-		{"413", answers{status: 413, header: html, body: strings.NewReader("<html><head><title>413 Request Entity Too Large</title></head></html>")}, llm.ErrTooLarge, "a web page: 413"},
-		{"429", answers{status: 429, header: js, body: strings.NewReader(`{"error":{"message":"Rate limit reached for m in organization o on tokens per min (TPM): Limit 30000, Used 29000. Please try again in 6.2s.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`)}, llm.ErrRateLimit, "wait"},
-		{"429, spent", answers{status: 429, header: js, body: strings.NewReader(`{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`)}, llm.ErrQuota, "add credit"},
-		{"500", answers{status: 500, header: js, body: strings.NewReader(`{"error":{"message":"The server had an error while processing your request.","type":"server_error","param":null,"code":null}}`)}, llm.ErrOverloaded, "try again later"},
-		{"503", answers{status: 503, header: js, body: strings.NewReader(`{"error":{"message":"That model is currently overloaded with other requests.","type":"server_error"}}`)}, llm.ErrOverloaded, "overloaded"},
-		{"html instead of json", answers{header: html, body: strings.NewReader("<html><body>Welcome to the <b>router</b></body></html>")}, llm.ErrProtocol, "Welcome to the router"},
-		{"a line of text", answers{body: strings.NewReader("upstream connect error or disconnect")}, llm.ErrProtocol, "upstream connect error"},
-		{"cut in the name of a field", answers{body: strings.NewReader("dat")}, llm.ErrNetwork, "in the middle"},
-		{"no stream", answers{body: strings.NewReader("")}, llm.ErrNetwork, "in the middle"},
-		{"cut in an event", answers{body: strings.NewReader("data: " + created + "\n\n" + `data: {"type":"response.output_text.delta","delta":"hel`)}, llm.ErrNetwork, "in the middle"},
-		{"cut between events", answers{body: strings.NewReader("data: " + created + "\n\n")}, llm.ErrNetwork, "in the middle"},
-		{"done, but not the answer", answers{body: strings.NewReader("data: " + created + "\n\ndata: [DONE]\n\n")}, llm.ErrNetwork, "in the middle"},
-		{"only the end", answers{body: strings.NewReader("data: [DONE]\n\n")}, llm.ErrProtocol, "without an answer"},
-		{"chat completions", answers{body: strings.NewReader("data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n")}, llm.ErrProtocol, "without an answer"},
-		{"not json", answers{body: strings.NewReader("data: oops\n\ndata: [DONE]\n\n")}, llm.ErrProtocol, "oops"},
-		{"an error event", answers{body: strings.NewReader("event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"Something broke\",\"param\":null,\"sequence_number\":1}\n\n")}, llm.ErrOverloaded, "Something broke"},
-		{"an error event with an error in it", answers{body: strings.NewReader("data: {\"type\":\"error\",\"sequence_number\":2,\"error\":{\"type\":\"tokens\",\"code\":\"rate_limit_exceeded\",\"message\":\"Rate limit reached\",\"param\":null}}\n\n")}, llm.ErrRateLimit, "Rate limit reached"},
-		{"an error without a type", answers{body: strings.NewReader("data: {\"error\":{\"message\":\"Overloaded\",\"type\":\"overloaded_error\"}}\n\n")}, llm.ErrOverloaded, "Overloaded"},
-		{"failed", answers{body: strings.NewReader(events(created, `{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"The model failed to generate a response."},"output":[]}}`))}, llm.ErrOverloaded, "failed to generate"},
-		{"failed, too long", answers{body: strings.NewReader(events(created, `{"type":"response.failed","response":{"status":"failed","error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}}}`))}, llm.ErrContext, "start a new session"},
-		{"failed, refused", answers{body: strings.NewReader(events(created, `{"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt","message":"Invalid prompt."}}}`))}, llm.ErrBadRequest, "Invalid prompt"},
-		{"failed, no reason", answers{body: strings.NewReader(events(created, `{"type":"response.failed","response":{"status":"failed","error":null}}`))}, llm.ErrOverloaded, "nothing says why"},
-		{"failed, nothing", answers{body: strings.NewReader(events(created, `{"type":"response.failed"}`))}, llm.ErrOverloaded, "nothing says why"},
-		{"failed in a whole answer", answers{header: js, body: strings.NewReader(`{"object":"response","status":"failed","error":{"code":"server_error","message":"Broken."},"output":[]}`)}, llm.ErrOverloaded, "Broken."},
-		{"failed in a whole answer, no reason", answers{header: js, body: strings.NewReader(`{"object":"response","status":"failed","error":null,"output":[]}`)}, llm.ErrOverloaded, "nothing says why"},
-		{"an error in a whole answer", answers{header: js, body: strings.NewReader(`{"error":"context length exceeded"}`)}, llm.ErrContext, "start a new session"},
-		{"no output", answers{header: js, body: strings.NewReader(`{"object":"x"}`)}, llm.ErrProtocol, "no output"},
-		{"items without end", answers{body: &endless{event: "data: {\"type\":\"response.output_item.done\",\"item\":{\"type\":\"function_call\",\"name\":\"f\",\"arguments\":\"{}\"}}\n\n"}}, llm.ErrProtocol, "more than 2000 items"},
-		{"type confusion", answers{body: strings.NewReader("data: {\"type\":\"response.output_item.added\",\"item\":\"x\"}\n\n")}, llm.ErrProtocol, "not what the API promises"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			_, err := ask(t.Context(), answering("openai", tt.a), &llm.Request{Model: "m", Messages: said("hi")})
-			var e *llm.Error
-			if !errors.As(err, &e) {
-				t.Fatalf("got %v", err)
-			}
-			if e.Kind != tt.kind || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("got kind %q: %v\nwant %q with %q", e.Kind, err, tt.kind, tt.says)
-			}
-			if strings.Contains(err.Error(), "secret") {
-				t.Errorf("the key shows: %v", err)
-			}
-		})
-	}
+	family.BadAnswers(t,
+		bad("400", answers{Status: 400, Header: js, Body: strings.NewReader(`{"error":{"message":"Unknown parameter: 'foo'.","type":"invalid_request_error","param":"foo","code":"unknown_parameter"}}`)}, llm.ErrBadRequest, "Unknown parameter: 'foo'"),
+		bad("400, too long", answers{Status: 400, Header: js, Body: strings.NewReader(`{"error":{"message":"Your input exceeds the context window of this model. Please adjust your input and try again.","type":"invalid_request_error","param":"input","code":"context_length_exceeded"}}`)}, llm.ErrContext, "start a new session"),
+		bad("400, unpaired", answers{Status: 400, Header: js, Body: strings.NewReader(`{"error":{"message":"No tool output found for function call call_1.","type":"invalid_request_error","param":"input","code":null}}`)}, llm.ErrBadRequest, "call_1"),
+		bad("401", answers{Status: 401, Header: js, Body: strings.NewReader(`{"error":{"message":"Incorrect API key provided: sk-secret-key-123.","type":"invalid_request_error","code":"invalid_api_key"}}`)}, llm.ErrAuth, "check the API key"),
+		bad("401, Azure", answers{Status: 401, Header: js, Body: strings.NewReader(`{"error":{"code":"401","message":"Access denied due to invalid subscription key or wrong API endpoint."}}`)}, llm.ErrAuth, "check the API key"),
+		bad("403", answers{Status: 403, Header: js, Body: strings.NewReader(`{"error":{"code":"unsupported_country_region_territory","message":"Country, region, or territory not supported","param":null,"type":"request_forbidden"}}`)}, llm.ErrAuth, "Country"),
+		bad("404", answers{Status: 404, Header: js, Body: strings.NewReader(`{"error":{"message":"The requested model 'x' does not exist.","type":"invalid_request_error","param":"model","code":"model_not_found"}}`)}, llm.ErrNotFound, "check the model's name"),
+		bad("404, Azure", answers{Status: 404, Header: js, Body: strings.NewReader(`{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}`)}, llm.ErrNotFound, "deployment"),
+		bad("404, no such API", answers{Status: 404, Header: http.Header{"Content-Type": {"text/plain"}}, Body: strings.NewReader("404 page not found")}, llm.ErrNotFound, "page not found"),
+		bad("402", answers{Status: 402, Header: js, Body: strings.NewReader(`{"error":{"code":402,"message":"Insufficient credits"}}`)}, llm.ErrQuota, "add credit"),
+		bad("429", answers{Status: 429, Header: js, Body: strings.NewReader(`{"error":{"message":"Rate limit reached for m in organization o on tokens per min (TPM): Limit 30000, Used 29000. Please try again in 6.2s.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`)}, llm.ErrRateLimit, "wait"),
+		bad("429, spent", answers{Status: 429, Header: js, Body: strings.NewReader(`{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`)}, llm.ErrQuota, "add credit"),
+		bad("500", answers{Status: 500, Header: js, Body: strings.NewReader(`{"error":{"message":"The server had an error while processing your request.","type":"server_error","param":null,"code":null}}`)}, llm.ErrOverloaded, "try again later"),
+		bad("503", answers{Status: 503, Header: js, Body: strings.NewReader(`{"error":{"message":"That model is currently overloaded with other requests.","type":"server_error"}}`)}, llm.ErrOverloaded, "overloaded"),
+		bad("cut in an event", answers{Body: strings.NewReader("data: " + created + "\n\n" + `data: {"type":"response.output_text.delta","delta":"hel`)}, llm.ErrNetwork, "in the middle"),
+		bad("cut between events", answers{Body: strings.NewReader("data: " + created + "\n\n")}, llm.ErrNetwork, "in the middle"),
+		bad("done, but not the answer", answers{Body: strings.NewReader("data: " + created + "\n\ndata: [DONE]\n\n")}, llm.ErrNetwork, "in the middle"),
+		bad("only the end", answers{Body: strings.NewReader("data: [DONE]\n\n")}, llm.ErrProtocol, "without an answer"),
+		bad("chat completions", answers{Body: strings.NewReader("data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n")}, llm.ErrProtocol, "without an answer"),
+		bad("not json", answers{Body: strings.NewReader("data: oops\n\ndata: [DONE]\n\n")}, llm.ErrProtocol, "oops"),
+		bad("an error event", answers{Body: strings.NewReader("event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"Something broke\",\"param\":null,\"sequence_number\":1}\n\n")}, llm.ErrOverloaded, "Something broke"),
+		bad("an error event with an error in it", answers{Body: strings.NewReader("data: {\"type\":\"error\",\"sequence_number\":2,\"error\":{\"type\":\"tokens\",\"code\":\"rate_limit_exceeded\",\"message\":\"Rate limit reached\",\"param\":null}}\n\n")}, llm.ErrRateLimit, "Rate limit reached"),
+		bad("an error without a type", answers{Body: strings.NewReader("data: {\"error\":{\"message\":\"Overloaded\",\"type\":\"overloaded_error\"}}\n\n")}, llm.ErrOverloaded, "Overloaded"),
+		bad("failed", answers{Body: strings.NewReader(events(created, `{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"The model failed to generate a response."},"output":[]}}`))}, llm.ErrOverloaded, "failed to generate"),
+		bad("failed, too long", answers{Body: strings.NewReader(events(created, `{"type":"response.failed","response":{"status":"failed","error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}}}`))}, llm.ErrContext, "start a new session"),
+		bad("failed, refused", answers{Body: strings.NewReader(events(created, `{"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt","message":"Invalid prompt."}}}`))}, llm.ErrBadRequest, "Invalid prompt"),
+		bad("failed, no reason", answers{Body: strings.NewReader(events(created, `{"type":"response.failed","response":{"status":"failed","error":null}}`))}, llm.ErrOverloaded, "nothing says why"),
+		bad("failed, nothing", answers{Body: strings.NewReader(events(created, `{"type":"response.failed"}`))}, llm.ErrOverloaded, "nothing says why"),
+		bad("failed in a whole answer", answers{Header: js, Body: strings.NewReader(`{"object":"response","status":"failed","error":{"code":"server_error","message":"Broken."},"output":[]}`)}, llm.ErrOverloaded, "Broken."),
+		bad("failed in a whole answer, no reason", answers{Header: js, Body: strings.NewReader(`{"object":"response","status":"failed","error":null,"output":[]}`)}, llm.ErrOverloaded, "nothing says why"),
+		bad("an error in a whole answer", answers{Header: js, Body: strings.NewReader(`{"error":"context length exceeded"}`)}, llm.ErrContext, "start a new session"),
+		bad("no output", answers{Header: js, Body: strings.NewReader(`{"object":"x"}`)}, llm.ErrProtocol, "no output"),
+		bad("items without end", answers{Body: &endless{Event: "data: {\"type\":\"response.output_item.done\",\"item\":{\"type\":\"function_call\",\"name\":\"f\",\"arguments\":\"{}\"}}\n\n"}}, llm.ErrProtocol, "more than 2000 items"),
+		bad("type confusion", answers{Body: strings.NewReader("data: {\"type\":\"response.output_item.added\",\"item\":\"x\"}\n\n")}, llm.ErrProtocol, "not what the API promises"),
+	)
 }
 
 // A stream is read as one, and a whole answer as one, whatever type they have.
 func TestTypes(t *testing.T) {
 	output := `"output":[{"id":"rs_1","type":"reasoning","summary":[]},{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"output_text","text":"x"}]}],"usage":{"input_tokens":3,"output_tokens":1}`
-	for _, kind := range []string{"", "text/event-stream; charset=utf-8", "application/json", "text/plain"} {
-		for _, body := range []string{
-			events(`{"type":"response.completed","response":{"status":"completed",` + output + `}}`),
-			": processing\n\n" + events(`{"type":"response.completed","response":{`+output+`}}`),
-			" " + `{"object":"response","status":"completed","error":null,` + output + `}`,
-		} {
-			c := answering("openai", answers{header: http.Header{"Content-Type": {kind}}, body: strings.NewReader(body)})
-			turn, err := ask(t.Context(), c, &llm.Request{Model: "m", Messages: said("hi")})
-			if m := turn.Message(); err != nil || m.Text() != "x" || turn.Finish != llm.FinishStop || turn.Usage.Input != 3 {
-				t.Errorf("type %q: %q, %v: %s", kind, m.Text(), err, body)
-			}
-		}
-	}
-}
-
-// endless repeats an event for ever.
-type endless struct {
-	event string
-	rest  string
-	sent  int
-}
-
-func (e *endless) Read(p []byte) (int, error) {
-	if e.rest == "" {
-		e.rest = e.event
-	}
-	n := copy(p, e.rest)
-	e.rest = e.rest[n:]
-	e.sent += n
-	return n, nil
+	family.Types(t,
+		events(`{"type":"response.completed","response":{"status":"completed",`+output+`}}`),
+		": processing\n\n"+events(`{"type":"response.completed","response":{`+output+`}}`),
+		" "+`{"object":"response","status":"completed","error":null,`+output+`}`)
 }
 
 // An answer that does not end is ended, and so is an event that does not.
 func TestEndlessAnswer(t *testing.T) {
 	big := strings.Repeat("x", 1<<20)
-	for name, event := range map[string]string{
+	family.EndlessAnswers(t, map[string]string{
 		"text":      `data: {"type":"response.output_text.delta","delta":"` + big + "\"}\n\n",
 		"waiting":   `data: {"type":"response.output_item.added","item":{"type":"function_call"}}` + "\n\n" + `data: {"type":"response.output_text.delta","delta":"` + big + "\"}\n\n",
 		"reasoning": `data: {"type":"response.reasoning_text.delta","delta":"` + big + "\"}\n\n",
@@ -538,94 +381,24 @@ func TestEndlessAnswer(t *testing.T) {
 		"whole":     `data: {"type":"response.function_call_arguments.done","item_id":"fc_1","arguments":"` + big + "\"}\n\n",
 		"items":     `data: {"type":"response.output_item.done","item":{"type":"reasoning","encrypted_content":"` + big + "\"}}\n\n",
 		"image":     `data: {"type":"response.output_item.done","item":{"type":"image_generation_call","result":"` + big + "\"}}\n\n",
-		"one line":  "data: " + big,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			body := &endless{event: event}
-			c := answering("openai", answers{body: body})
-			c.limit = 3 << 20
-			_, err := ask(t.Context(), c, &llm.Request{Model: "m", Messages: said("hi")})
-			var e *llm.Error
-			if !errors.As(err, &e) || e.Kind != llm.ErrProtocol || !strings.Contains(err.Error(), "longer than") {
-				t.Errorf("got %v", err)
-			}
-			if body.sent > 2*llm.MaxFrame+1<<20 {
-				t.Errorf("read %d bytes", body.sent)
-			}
-		})
-	}
+	})
 }
 
 // What the request itself lacks is said before anything is sent.
 func TestRefusedRequests(t *testing.T) {
-	c := answering("openai", answers{body: strings.NewReader("")})
-	for says, r := range map[string]*llm.Request{
-		"no model is named":         {Messages: said("hi")},
-		"the conversation is empty": {Model: "m"},
-		"tool bad":                  {Model: "m", Messages: said("hi"), Tools: []msg.Declaration{{Name: "bad", Parameters: json.RawMessage(`{"type":`)}}},
-		"writing the request":       {Model: "m", Messages: said("hi"), Output: &llm.OutputSchema{Name: "x", Schema: json.RawMessage(`{`)}},
-	} {
-		_, err := ask(t.Context(), c, r)
-		var e *llm.Error
-		if !errors.As(err, &e) || e.Kind != llm.ErrBadRequest || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: got %v", says, err)
-		}
-	}
+	family.RefusedRequests(t, map[string]*llm.Request{
+		"writing the request": {Model: "m", Messages: said("hi"), Output: &llm.OutputSchema{Name: "x", Schema: json.RawMessage(`{`)}},
+	})
 }
 
 // The schemas of real MCP servers are taken, whatever they are.
-func TestRealSchemas(t *testing.T) {
-	files, _ := filepath.Glob("../../../../shared/data/mcp/*.json")
-	if len(files) == 0 {
-		t.Skip("the shared catalogues are not here")
-	}
-	checker := &llmtest.Script{}
-	c := answering("openai", answers{body: strings.NewReader("")})
-	n := 0
-	for _, f := range files {
-		raw, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var catalogue struct {
-			Tools []struct {
-				Name        string
-				InputSchema json.RawMessage
-			}
-		}
-		if json.Unmarshal(raw, &catalogue) != nil {
-			continue // the index
-		}
-		for _, tool := range catalogue.Tools {
-			n++
-			body, _, err := c.encode(&llm.Request{Model: "m", Messages: said("hi"), Tools: []msg.Declaration{{Name: tool.Name, Parameters: tool.InputSchema}}})
-			if err == nil {
-				err = checker.Check("responses", body)
-			}
-			if err != nil {
-				t.Errorf("%s: %s: %v", filepath.Base(f), tool.Name, err)
-			}
-		}
-	}
-	if n < 100 {
-		t.Errorf("only %d tools were found", n)
-	}
-}
+func TestRealSchemas(t *testing.T) { family.RealSchemas(t) }
 
 // A list whose elements take more memory than bytes is refused before it is
 // read.
 func TestLongLists(t *testing.T) {
-	for name, event := range map[string]string{
+	family.LongLists(t, map[string]string{
 		"output":  `{"type":"response.completed","response":{"output":[]}}`,
 		"content": `{"type":"response.output_item.done","item":{"type":"message","content":[]}}`,
-	} {
-		body := strings.Replace(event, "[]", "["+strings.Repeat("{},", 100_001)+"{}]", 1)
-		c := answering("openai", answers{body: strings.NewReader("data: " + body + "\n\n")})
-		_, err := ask(t.Context(), c, &llm.Request{Model: "m", Messages: said("hi")})
-		var e *llm.Error
-		if !errors.As(err, &e) || e.Kind != llm.ErrProtocol || !strings.Contains(err.Error(), "a list has more than") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	})
 }

@@ -13,13 +13,6 @@ import (
 	"capstan/internal/msg"
 )
 
-var (
-	noArgs = msg.Declaration{Name: "todo_list", Parameters: json.RawMessage(`{"type":"object","properties":{}}`)}
-	allOpt = msg.Declaration{Name: "delete_records", Parameters: json.RawMessage(`{"type":"object","properties":{"where":{"type":"object"}}}`)}
-	shell  = msg.Declaration{Name: "shell", Parameters: json.RawMessage(`{"type":"object","properties":{"cmd":{"type":"string"}},"required":["cmd"]}`)}
-	tools4 = []msg.Declaration{readFile, noArgs, allOpt, shell}
-)
-
 // events is a stream of these data lines.
 func events(data ...string) string {
 	return "data: " + strings.Join(data, "\n\ndata: ") + "\n\n"
@@ -64,20 +57,11 @@ func rawQuote(s string) string {
 func hear(t *testing.T, profile, stream string, tools []msg.Declaration, history []msg.Message) *llm.Turn {
 	t.Helper()
 	r := &llm.Request{Model: "m", Messages: append(said("hi"), history...), Tools: tools}
-	turn, err := ask(t.Context(), answering(profile, answers{body: strings.NewReader(stream)}), r)
+	turn, err := ask(t.Context(), answering(profile, answers{Body: strings.NewReader(stream)}), r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return turn
-}
-
-func madeCalls(turn *llm.Turn) []msg.Call {
-	var out []msg.Call
-	m := turn.Message()
-	for _, c := range m.Calls() {
-		out = append(out, *c)
-	}
-	return out
 }
 
 // The stream of the API's own documentation for a function call: the item
@@ -364,7 +348,7 @@ func TestParts(t *testing.T) {
 
 // Text is given out as it is written, not at the end.
 func TestStreamed(t *testing.T) {
-	c := answering("openai", answers{body: strings.NewReader(events(added(0, `{"id":"rs_1","type":"reasoning"}`), done(0, `{"id":"rs_1","type":"reasoning","summary":[]}`),
+	c := answering("openai", answers{Body: strings.NewReader(events(added(0, `{"id":"rs_1","type":"reasoning"}`), done(0, `{"id":"rs_1","type":"reasoning","summary":[]}`),
 		textDelta(1, "msg_1", "a"), textDelta(1, "msg_1", "b"), added(2, fc("fc_1", "c1", "shell", "")), argDelta(2, "fc_1", "{}"), completed))})
 	var got []string
 	for e, err := range c.Stream(t.Context(), &llm.Request{Model: "m", Messages: said("hi")}) {
@@ -432,7 +416,7 @@ func TestManyVersions(t *testing.T) {
 		return `data: {"type":"response.function_call_arguments.done","output_index":0,"name":"shell","arguments":` + string(raw) + "}\n\n"
 	}
 	large := `{"cmd":"` + strings.Repeat("x", 1<<20) + `"}`
-	c := answering("openai", answers{body: strings.NewReader(done(large) + strings.Repeat(done("{}"), 1000) + `data: {"type":"response.completed","response":{}}` + "\n\n")})
+	c := answering("openai", answers{Body: strings.NewReader(done(large) + strings.Repeat(done("{}"), 1000) + `data: {"type":"response.completed","response":{}}` + "\n\n")})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	turn, err := ask(t.Context(), c, &llm.Request{Model: "m", Messages: said("hi")})
@@ -452,7 +436,7 @@ func FuzzStream(f *testing.F) {
 	f.Add("event: error\r\ndata: {\"code\":5}\r\n\r\n")
 	f.Add(`{"output":[{"type":"message","content":"x"}]}`)
 	f.Fuzz(func(t *testing.T, stream string) {
-		c := answering("openai", answers{body: strings.NewReader(stream)})
+		c := answering("openai", answers{Body: strings.NewReader(stream)})
 		ends := 0
 		for e, err := range c.Stream(t.Context(), &llm.Request{Model: "m", Messages: said("hi"), Tools: tools4}) {
 			if ends > 0 {
