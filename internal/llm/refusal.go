@@ -32,6 +32,9 @@ func (e *Endpoint) Refusal(status int, header http.Header, body []byte) *Error {
 		out.Advice = "set the base URL to the address where the API really is"
 	}
 	out.Kind = kindOf(status, d, out.RetryAfter > 0)
+	if out.Kind == ErrBadRequest && strings.Contains(d.all, "'tools': array too long") {
+		out.Advice = fewerTools
+	}
 	if advice := noTools(d.all); advice != "" && out.Kind != ErrAuth && out.Kind != ErrQuota && out.Kind != ErrRateLimit {
 		out.Kind, out.Advice = ErrBadRequest, advice // which waiting does not mend, whatever the status
 	}

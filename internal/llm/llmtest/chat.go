@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // chat is OpenAI's chat completions, with the rules that its documentation and
@@ -71,8 +72,9 @@ type chatOutputFormat struct {
 type chatTool struct {
 	Type     string `json:"type"`
 	Function *struct {
-		Name       string          `json:"name"`
-		Parameters json.RawMessage `json:"parameters"`
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
 	} `json:"function"`
 }
 
@@ -124,7 +126,7 @@ func checkChat(body []byte, s *Script) *refusal {
 	case fields["tools"] == nil && fields["tool_choice"] != nil:
 		return bad("'tool_choice' is only allowed when 'tools' are specified.")
 	}
-	if no := checkChatTools(r.Tools); no != nil {
+	if no := checkChatTools(r.Tools, s.Descriptions); no != nil {
 		return no
 	}
 	if f := r.Format; f != nil && f.Type == "json_schema" && (f.JSONSchema == nil || !functionName.MatchString(f.JSONSchema.Name) || len(f.JSONSchema.Schema) == 0) {
@@ -133,7 +135,7 @@ func checkChat(body []byte, s *Script) *refusal {
 	return checkChatMessages(r.Messages, s.IDs)
 }
 
-func checkChatTools(tools []chatTool) *refusal {
+func checkChatTools(tools []chatTool, most int) *refusal {
 	if len(tools) > 128 {
 		return bad("Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length %d instead.", len(tools))
 	}
@@ -150,9 +152,23 @@ func checkChatTools(tools []chatTool) *refusal {
 			return bad("Duplicate function name: %s", name)
 		}
 		seen[name] = true
+		if no := longDescription(fmt.Sprintf("tools[%d].function.description", i), t.Function.Description, most); no != nil {
+			return no
+		}
 		if why := checkOpenAISchema(t.Function.Parameters, true); why != "" {
 			return bad("Invalid schema for function '%s': %s", name, why)
 		}
+	}
+	return nil
+}
+
+// tooLong is the code of a refusal that nobody can foresee: whether an endpoint
+// has the limit is in no documentation.
+const tooLong = "string_above_max_length"
+
+func longDescription(field, text string, most int) *refusal {
+	if n := utf8.RuneCountInString(text); most > 0 && n > most {
+		return &refusal{http.StatusBadRequest, tooLong, fmt.Sprintf("Invalid '%s': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", field, most, n)}
 	}
 	return nil
 }

@@ -96,11 +96,13 @@ func TestChatRules(t *testing.T) {
 		{"object without properties", tools(function("f", `{"type":"object","properties":{"a":{"type":"object"}}}`)), "missing properties"},
 		{"array without items", tools(function("f", `{"type":"object","properties":{"a":{"anyOf":[{"type":"array"}]}}}`)), "missing items"},
 		{"boolean schema", tools(function("f", `{"type":"object","properties":{"a":true}}`)), "must be an object"},
+		{"too many tools", tools(strings.Repeat(`{"type":"web_search"},`, 128) + function("f", object)), "maximum length 128"},
+		{"a long description", tools(strings.Replace(function("f", object), `"name"`, `"description":"`+strings.Repeat("語", 51)+`","name"`, 1)), "'tools[0].function.description': string too long. Expected a string with maximum length 50, but got a string with length 51"},
 		{"output without a name", `{"model":"m","stream":true,"messages":[` + user + `],"response_format":{"type":"json_schema","json_schema":{"schema":{}}}}`, "response_format"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := (&Script{IDs: 40}).Check("chat", []byte(tt.body))
+			err := (&Script{IDs: 40, Descriptions: 50}).Check("chat", []byte(tt.body))
 			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}

@@ -60,10 +60,11 @@ type responsesText struct {
 }
 
 type responsesTool struct {
-	Type       string          `json:"type"`
-	Name       string          `json:"name"`
-	Parameters json.RawMessage `json:"parameters"`
-	Strict     *bool           `json:"strict"`
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Strict      *bool           `json:"strict"`
 }
 
 func checkResponses(body []byte, s *Script) *refusal {
@@ -111,13 +112,13 @@ func checkResponses(body []byte, s *Script) *refusal {
 			return bad("Missing required parameter: 'text.format.name' or schema.")
 		}
 	}
-	if no := checkResponsesTools(r.Tools); no != nil {
+	if no := checkResponsesTools(r.Tools, s.Descriptions); no != nil {
 		return no
 	}
 	return checkResponsesInput(r.Input)
 }
 
-func checkResponsesTools(tools []responsesTool) *refusal {
+func checkResponsesTools(tools []responsesTool, most int) *refusal {
 	if len(tools) > 128 {
 		return bad("Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length %d instead.", len(tools))
 	}
@@ -136,6 +137,9 @@ func checkResponsesTools(tools []responsesTool) *refusal {
 			return bad("Duplicate function name: %s", t.Name)
 		}
 		seen[t.Name] = true
+		if no := longDescription(fmt.Sprintf("tools[%d].description", i), t.Description, most); no != nil {
+			return no
+		}
 		why := checkOpenAISchema(t.Parameters, true)
 		if why == "" && (t.Strict == nil || *t.Strict) { // strict unless it is said
 			why = checkStrict(t.Parameters)

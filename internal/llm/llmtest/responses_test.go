@@ -36,6 +36,7 @@ func TestResponsesRules(t *testing.T) {
 	tests := []struct{ name, body, says string }{
 		{"fine", input(user, reasoning(), `{"type":"web_search_call","status":"completed"}`, reasoning(), call("a"), call("b"), output("b"), output("a"), reasoning(), assistant, user), ""},
 		{"fine, text", with(`"instructions":"S","max_output_tokens":16,"include":["reasoning.encrypted_content"],"reasoning":{"effort":"low","summary":"auto"},"prompt_cache_key":"k"`), ""},
+		{"a long description", strings.Replace(function("f", object), `"name"`, `"description":"`+strings.Repeat("x", 51)+`","name"`, 1), "'tools[0].description': string too long. Expected a string with maximum length 50, but got a string with length 51"},
 		{"fine, parts", content(`{"type":"input_text","text":"x"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,` + pixel64 + `"},{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,AA=="}`), ""},
 		{"fine, tools", with(`"tools":[{"type":"function","strict":false,"name":"f","parameters":` + object + `},{"type":"web_search"}],"tool_choice":"none"`), ""},
 		{"fine, strict", with(`"tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}}]`), ""},
@@ -108,7 +109,7 @@ func TestResponsesRules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := (&Script{}).Check("responses", []byte(tt.body))
+			err := (&Script{Descriptions: 50}).Check("responses", []byte(tt.body))
 			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("got %v, want %q\n%s", err, tt.says, tt.body)
 			}

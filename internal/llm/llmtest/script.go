@@ -46,12 +46,18 @@ import (
 //	models NAME...         others do not exist
 //	limit BYTES            of a request
 //	ids BYTES              of the id of a call; chat completions, 40 at OpenAI
+//	descriptions N         characters of a tool's description; chat completions
+//	                       and Responses, 1024 at Azure. The first request that
+//	                       breaks it is refused, and is no fault
 type Script struct {
 	Key    string
 	Models []string
 	Limit  int
 	IDs    int // 0: any length
-	Turns  []Turn
+	// Descriptions is how many characters a tool's description may have; 0: any
+	// number.
+	Descriptions int
+	Turns        []Turn
 }
 
 // A Turn is one answer.
@@ -159,6 +165,8 @@ func (s *Script) settings(text string) error {
 			s.Limit, err = strconv.Atoi(rest)
 		case "ids":
 			s.IDs, err = strconv.Atoi(rest)
+		case "descriptions":
+			s.Descriptions, err = strconv.Atoi(rest)
 		default:
 			err = fmt.Errorf("no setting %q", word)
 		}

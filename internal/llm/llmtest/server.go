@@ -65,6 +65,7 @@ type Server struct {
 	mu       sync.Mutex
 	next     int
 	requests []*Request
+	told     bool // that descriptions are too long
 	faults   []error
 
 	http *http.Server
@@ -180,7 +181,9 @@ func (s *Server) take(f *format, r *Request) (*Turn, *refusal) {
 		no = f.headers(r.Header)
 	}
 	if no != nil {
-		if no.status != http.StatusNotFound { // an unknown model breaks no rule
+		once := no.code == tooLong && !s.told
+		s.told = s.told || once
+		if no.status != http.StatusNotFound && !once { // an unknown model breaks no rule
 			s.faults = append(s.faults, fmt.Errorf("request %d: %s", n, no.message))
 		}
 		return nil, no

@@ -11,6 +11,7 @@ package openai
 import (
 	"bufio"
 	"context"
+	"errors"
 	"iter"
 	"net/http"
 
@@ -24,7 +25,8 @@ const Family = "openai"
 type Client struct {
 	endpoint *llm.Endpoint
 	profile  Profile
-	limit    int // bytes of one answer
+	limit    int              // bytes of one answer
+	lengths  llm.Descriptions // of tools
 }
 
 // New returns a client for endpoint, with the profile of its address when
@@ -50,7 +52,7 @@ func (c *Client) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event
 			yield(nil, c.endpoint.Failure(ctx, err))
 			return
 		}
-		once := func() iter.Seq2[llm.Event, error] { return c.once(ctx, r, body, names) }
+		once := func() iter.Seq2[llm.Event, error] { return c.once(ctx, r, &body, names) }
 		for e, err := range c.endpoint.Answer(ctx, names, once) {
 			if !yield(e, err) {
 				return
@@ -59,25 +61,32 @@ func (c *Client) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event
 	}
 }
 
-// once makes one request.
-func (c *Client) once(ctx context.Context, r *llm.Request, body []byte, names *llm.Names) iter.Seq2[llm.Event, error] {
+// once makes one request; another one, with shorter descriptions, when it is
+// refused for those. A repeated request has the last body.
+func (c *Client) once(ctx context.Context, r *llm.Request, body *[]byte, names *llm.Names) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {
 		header := c.header()
 		header.Set("Accept", "text/event-stream")
-		resp, err := c.endpoint.Do(ctx, "/chat/completions", body, header)
-		if err != nil {
-			yield(nil, err)
-			return
+		resp, err := c.endpoint.Do(ctx, "/chat/completions", *body, header)
+		for err != nil {
+			var e *llm.Error
+			if !errors.As(err, &e) || !c.lengths.Refused(r, e) {
+				yield(nil, err)
+				return
+			}
+			if *body, names, err = c.encode(r); err == nil {
+				resp, err = c.endpoint.Do(ctx, "/chat/completions", *body, header)
+			}
 		}
 		defer resp.Body.Close()
-		d := &decoder{client: c, ctx: ctx, request: r, names: names, sent: len(body), Emitter: llm.NewEmitter(yield)}
+		d := &decoder{client: c, ctx: ctx, request: r, names: names, sent: len(*body), Emitter: llm.NewEmitter(yield)}
 		d.assembler.init(r, names)
 		d.filter.init(c.profile, r, names)
-		body := bufio.NewReader(resp.Body)
-		if llm.Streamed(body) {
-			d.stream(body)
+		in := bufio.NewReader(resp.Body)
+		if llm.Streamed(in) {
+			d.stream(in)
 		} else {
-			d.whole(body, llm.MediaType(resp))
+			d.whole(in, llm.MediaType(resp))
 		}
 	}
 }

@@ -9,6 +9,7 @@ type Profile struct {
 
 	KeyHeader   string // the header of the key; empty: Authorization: Bearer
 	MaxTokens   string // the field for the limit of tokens; empty: max_tokens
+	Tools       int    // how many may be declared; 0: any number
 	NoUsage     bool   // refuses stream_options
 	Effort      Effort // how an effort of reasoning is asked for
 	Output      Output // how a structured answer is asked for
@@ -70,16 +71,20 @@ var nameRule = llm.Rule{Max: 64, Chars: "_-"}
 // another model.
 var idRule = llm.Rule{Max: 40, Chars: "_-.:"}
 
+// maxTools is how many tools OpenAI takes in one request, and those that state
+// its limit as theirs.
+const maxTools = 128
+
 // Profiles is the table. An address that nobody knows gets "compatible".
 func Profiles() llm.Profiles[Profile] {
 	return llm.Profiles[Profile]{
-		{Known: llm.Known{Name: "openai", Hosts: []string{"api.openai.com"}}, MaxTokens: "max_completion_tokens", Effort: EffortField, Output: OutputSchema,
+		{Known: llm.Known{Name: "openai", Hosts: []string{"api.openai.com"}}, MaxTokens: "max_completion_tokens", Tools: maxTools, Effort: EffortField, Output: OutputSchema,
 			CacheKey: true, Images: true, Audio: true, Documents: true, IDs: idRule},
-		{Known: llm.Known{Name: "azure", Hosts: []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}}, KeyHeader: "Api-Key", MaxTokens: "max_completion_tokens",
+		{Known: llm.Known{Name: "azure", Hosts: []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}}, KeyHeader: "Api-Key", MaxTokens: "max_completion_tokens", Tools: maxTools,
 			Effort: EffortField, Output: OutputSchema, CacheKey: true, Images: true, Audio: true, IDs: idRule},
 		{Known: llm.Known{Name: "openrouter", Hosts: []string{"openrouter.ai"}}, Effort: EffortObject, Output: OutputSchema, CacheMarks: true, Images: true, Audio: true, Documents: true,
 			Reasoning: ReasoningDetails, IDs: idRule},
-		{Known: llm.Known{Name: "deepseek", Hosts: []string{"api.deepseek.com"}}, Effort: EffortField, Output: OutputObject, Reasoning: ReasoningContent, ReasoningOwed: true},
+		{Known: llm.Known{Name: "deepseek", Hosts: []string{"api.deepseek.com"}}, Tools: maxTools, Effort: EffortField, Output: OutputObject, Reasoning: ReasoningContent, ReasoningOwed: true},
 		{Known: llm.Known{Name: "dashscope", Hosts: []string{"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com"}}, Output: OutputObject, Images: true,
 			Reasoning: ReasoningContent, Leaks: true},
 		{Known: llm.Known{Name: "mistral", Hosts: []string{"api.mistral.ai", "codestral.mistral.ai"}}, NoUsage: true, Output: OutputSchema, Images: true, Bridge: true,

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -10,7 +11,8 @@ import (
 	"capstan/internal/schema"
 )
 
-// encode writes the request. The same request always gives the same bytes.
+// encode writes the request. The same request always gives the same bytes, as
+// long as the endpoint refuses nothing.
 func (c *Client) encode(r *llm.Request) ([]byte, *llm.Names, error) {
 	if r.Model == "" {
 		return nil, nil, c.refuse("no model is named", "name one with --model openai/NAME or the setting \"model\"")
@@ -18,8 +20,12 @@ func (c *Client) encode(r *llm.Request) ([]byte, *llm.Names, error) {
 	if len(r.Messages) == 0 {
 		return nil, nil, c.refuse("the conversation is empty", "say something first")
 	}
-	names := llm.NewNames(nameRule, r.Tools, r.Messages)
 	p := c.profile
+	if err := c.endpoint.Crowded(r, p.Tools); err != nil {
+		return nil, nil, err
+	}
+	names := llm.NewNames(nameRule, r.Tools, r.Messages)
+	system, declared := c.lengths.Fit(r, names)
 	w := wireRequest{Model: r.Model, Temperature: r.Temperature, TopP: r.TopP, Stop: r.Stop, Stream: true}
 	if !p.NoUsage {
 		w.StreamOptions = &wireStreamUsage{true}
@@ -40,13 +46,12 @@ func (c *Client) encode(r *llm.Request) ([]byte, *llm.Names, error) {
 		w.Reasoning = &wireEffort{r.Effort}
 	}
 	var err error
-	if w.Tools, err = tools(r, names); err != nil {
+	if w.Tools, err = tools(declared, r.Hosted, names); err != nil {
 		return nil, nil, c.refuse(err.Error(), "mend the tool's schema, or leave the tool out")
 	}
 	if len(w.Tools) > 0 && r.Choice != llm.ChoiceAuto {
 		w.ToolChoice = string(r.Choice)
 	}
-	system := r.System
 	if r.Output != nil {
 		w.ResponseFormat, system = p.output(r.Output, system)
 	}
@@ -65,9 +70,9 @@ func (c *Client) refuse(message, advice string) *llm.Error {
 	return &llm.Error{Kind: llm.ErrBadRequest, Provider: c.endpoint.Name, Message: message, Advice: advice}
 }
 
-func tools(r *llm.Request, names *llm.Names) ([]any, error) {
+func tools(declared []msg.Declaration, hosted []json.RawMessage, names *llm.Names) ([]any, error) {
 	var out []any
-	for _, d := range r.Tools {
+	for _, d := range declared {
 		parameters, err := schema.OpenAI(d.Parameters)
 		if err != nil {
 			return nil, fmt.Errorf("tool %s: %w", d.Name, err)
@@ -76,7 +81,7 @@ func tools(r *llm.Request, names *llm.Names) ([]any, error) {
 		t.Function.Name, t.Function.Description, t.Function.Parameters = names.Wire(d.Name), d.Description, parameters
 		out = append(out, t)
 	}
-	for _, h := range r.Hosted {
+	for _, h := range hosted {
 		out = append(out, h)
 	}
 	return out, nil

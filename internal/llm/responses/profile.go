@@ -8,6 +8,7 @@ type Profile struct {
 	llm.Known
 
 	KeyHeader   string // the header of the key; empty: Authorization: Bearer
+	Tools       int    // how many may be declared; 0: any number
 	Encrypted   bool   // gives reasoning out encrypted, and takes no other back
 	Summary     bool   // may be asked for a summary of its reasoning
 	CacheKey    bool   // takes prompt_cache_key
@@ -23,12 +24,15 @@ var (
 	idRule   = llm.Rule{Max: 64, Chars: "_-"}
 )
 
+// maxTools is how many tools OpenAI takes in one request.
+const maxTools = 128
+
 // Profiles is the table. An address that nobody knows gets "compatible".
 func Profiles() llm.Profiles[Profile] {
 	return llm.Profiles[Profile]{
-		{Known: llm.Known{Name: "openai", Hosts: []string{"api.openai.com"}}, Encrypted: true, Summary: true, CacheKey: true, Images: true, Documents: true, ResultMedia: true},
+		{Known: llm.Known{Name: "openai", Hosts: []string{"api.openai.com"}}, Tools: maxTools, Encrypted: true, Summary: true, CacheKey: true, Images: true, Documents: true, ResultMedia: true},
 		{Known: llm.Known{Name: "azure", Hosts: []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}}, KeyHeader: "Api-Key",
-			Encrypted: true, Summary: true, CacheKey: true, Images: true, Documents: true, ResultMedia: true},
+			Tools: maxTools, Encrypted: true, Summary: true, CacheKey: true, Images: true, Documents: true, ResultMedia: true},
 		{Known: llm.Known{Name: "openrouter", Hosts: []string{"openrouter.ai"}}, Encrypted: true, CacheKey: true, Images: true, Documents: true},
 		{Known: llm.Known{Name: "xai", Hosts: []string{"api.x.ai"}}, Encrypted: true, CacheKey: true, Images: true},
 		compatible(),

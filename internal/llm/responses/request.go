@@ -23,8 +23,12 @@ func (c *Client) encode(r *llm.Request) ([]byte, *llm.Names, error) {
 	if len(r.Messages) == 0 {
 		return nil, nil, c.refuse("the conversation is empty", "say something first")
 	}
+	if err := c.endpoint.Crowded(r, c.profile.Tools); err != nil {
+		return nil, nil, err
+	}
 	names := llm.NewNames(nameRule, r.Tools, r.Messages)
-	w := wireRequest{Model: r.Model, Instructions: r.System, Temperature: r.Temperature, TopP: r.TopP, Stream: true}
+	system, declared := c.lengths.Fit(r, names)
+	w := wireRequest{Model: r.Model, Instructions: system, Temperature: r.Temperature, TopP: r.TopP, Stream: true}
 	if r.MaxTokens > 0 {
 		w.MaxOutputTokens = max(r.MaxTokens, minTokens)
 	}
@@ -41,7 +45,7 @@ func (c *Client) encode(r *llm.Request) ([]byte, *llm.Names, error) {
 		}
 	}
 	var err error
-	if w.Tools, err = tools(r, names); err != nil {
+	if w.Tools, err = tools(declared, r.Hosted, names); err != nil {
 		return nil, nil, c.refuse(err.Error(), "mend the tool's schema, or leave the tool out")
 	}
 	if len(w.Tools) > 0 && r.Choice != llm.ChoiceAuto {
@@ -64,16 +68,16 @@ func (c *Client) refuse(message, advice string) *llm.Error {
 
 // tools declares functions. Strict is said to be off: the API takes it as on,
 // and then demands every parameter of the model.
-func tools(r *llm.Request, names *llm.Names) ([]any, error) {
+func tools(declared []msg.Declaration, hosted []json.RawMessage, names *llm.Names) ([]any, error) {
 	var out []any
-	for _, d := range r.Tools {
+	for _, d := range declared {
 		parameters, err := schema.OpenAI(d.Parameters)
 		if err != nil {
 			return nil, fmt.Errorf("tool %s: %w", d.Name, err)
 		}
 		out = append(out, wireTool{Type: "function", Name: names.Wire(d.Name), Description: d.Description, Parameters: parameters})
 	}
-	for _, h := range r.Hosted {
+	for _, h := range hosted {
 		out = append(out, h)
 	}
 	return out, nil

@@ -3,6 +3,7 @@ package responses
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -290,4 +291,55 @@ func TestUnadvertisedName(t *testing.T) {
 	if diff := cmp.Diff([]msg.Call{{ID: "call_1_1", Name: "secret_tool", Args: `{"a":1}`}}, madeCalls(turn)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// An endpoint that refuses long descriptions is asked again with them cut, at
+// once, and from then on gets them so: the same bytes every time. The whole text
+// is in the system prompt, and the tools keep their order.
+func TestLongDescriptions(t *testing.T) {
+	long := strings.Repeat("Say <what> it does.\n", 60)
+	c, server := serve(t, "compatible", "-- server --\ndescriptions 1024\n-- 1 --\nwant Tools, in full:\ntext one\n-- 2 --\ntext two\n")
+	r := &llm.Request{Model: "m", System: "S", Messages: said("hi"), Tools: []msg.Declaration{readFile, {Name: "long_one", Description: long}}}
+	for _, want := range []string{"one", "two"} {
+		turn, err := ask(t.Context(), c, r)
+		if m := turn.Message(); err != nil || m.Text() != want {
+			t.Fatalf("%q, %v", m.Text(), err)
+		}
+	}
+	asked := server.Requests()
+	if len(asked) != 3 || asked[1].Body != asked[2].Body {
+		t.Fatalf("%d requests, want 3 of which the last two are the same", len(asked))
+	}
+	var read struct {
+		Instructions string
+		Tools        []struct{ Description string }
+	}
+	if err := json.Unmarshal([]byte(asked[1].Body), &read); err != nil {
+		t.Fatal(err)
+	}
+	got := []string{read.Instructions, read.Tools[0].Description, read.Tools[1].Description}
+	want := []string{"S\n\nTools, in full:\n\nlong_one:\n" + strings.TrimSpace(long), "Read.", strings.TrimSpace(long[:49*20]) + "\n(Cut. In full in the system prompt.)"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// More tools than OpenAI takes are an error that says what to do, before
+// anything is sent; servers that have no such limit get them all.
+func TestManyTools(t *testing.T) {
+	tools := func(n int) (out []msg.Declaration) {
+		for i := range n {
+			out = append(out, msg.Declaration{Name: fmt.Sprint("tool_", i), Parameters: json.RawMessage(`{"type":"object"}`)})
+		}
+		return out
+	}
+	for _, profile := range []string{"openai", "azure"} {
+		request(t, profile, &llm.Request{Tools: tools(128)})
+		_, err := ask(t.Context(), answering(profile, answers{body: strings.NewReader("")}), &llm.Request{Model: "m", Messages: said("hi"), Tools: tools(100), Hosted: []json.RawMessage{29: json.RawMessage(`{}`)}})
+		var e *llm.Error
+		if !errors.As(err, &e) || e.Kind != llm.ErrBadRequest || !strings.Contains(e.Error(), "130 tools") || !strings.Contains(e.Error(), "at most 128") || !strings.Contains(e.Advice, "tools.eager") {
+			t.Errorf("%s: %v", profile, err)
+		}
+	}
+	request(t, "compatible", &llm.Request{Tools: tools(300)})
 }

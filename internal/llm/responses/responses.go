@@ -24,8 +24,9 @@ const Family = "responses"
 type Client struct {
 	endpoint *llm.Endpoint
 	profile  Profile
-	limit    int      // bytes of one answer
-	refused  sync.Map // what the endpoint does not take, see retreat
+	limit    int              // bytes of one answer
+	refused  sync.Map         // what the endpoint does not take, see retreat
+	lengths  llm.Descriptions // of tools
 }
 
 // New returns a client for endpoint, with the profile of its address when

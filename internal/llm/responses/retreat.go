@@ -55,6 +55,9 @@ func (c *Client) retreat(r *llm.Request, e *llm.Error) bool {
 	if e.Kind != llm.ErrBadRequest {
 		return false
 	}
+	if c.lengths.Refused(r, e) {
+		return true
+	}
 	said := strings.ToLower(e.Code + " " + e.Message)
 	for _, x := range refusals {
 		if !strings.Contains(said, x.words) {
