@@ -99,14 +99,21 @@ func takesNothing(schema json.RawMessage) bool {
 	return true
 }
 
+// maxNesting is how deep the arguments of a call in a history may be nested.
+// Servers read them with parsers that have a limit, the lowest known of which
+// is 100 for the whole request; what is beyond it makes them refuse the
+// conversation for ever.
+const maxNesting = 64
+
 // Replay returns the arguments of a call as a JSON object, which every API
-// demands in a history: what was none as {"_raw": "…"} (ruling 14), nothing as
-// {}. Arguments that are an object are not changed by a byte.
+// demands in a history: what was none as {"_raw": "…"} (ruling 14), and so what
+// is nested deeper than 64 levels; nothing as {}. Arguments that are an object
+// are not changed by a byte.
 func Replay(args string) string {
 	if args == "" {
 		return "{}"
 	}
-	if isObject(args) {
+	if isObject(args) && nesting(args) <= maxNesting {
 		return args
 	}
 	raw, err := json.Marshal(map[string]string{"_raw": args})
@@ -114,4 +121,25 @@ func Replay(args string) string {
 		panic("llm: " + err.Error())
 	}
 	return string(raw)
+}
+
+// nesting is the number of levels of valid JSON.
+func nesting(s string) int {
+	levels, most := 0, 0
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '{', '[':
+			levels++
+			most = max(most, levels)
+		case '}', ']':
+			levels--
+		case '"':
+			for i++; s[i] != '"'; i++ {
+				if s[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return most
 }
