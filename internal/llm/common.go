@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -95,14 +96,14 @@ func CacheKey(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Count is a number of tokens, as a whole number, with a fraction of zero, as a
-// string or null.
+// Count is a number of tokens, or of an element in a list, as a whole number,
+// with a fraction of zero, as a string or null.
 type Count int
 
 // UnmarshalJSON takes any JSON value; what is no count is left out.
 func (c *Count) UnmarshalJSON(raw []byte) error {
-	var f float64
-	if _, err := fmt.Sscan(strings.Trim(string(raw), `"`), &f); err == nil && f >= 0 && f < 1e12 {
+	f, err := strconv.ParseFloat(strings.Trim(string(raw), `" `), 64)
+	if err == nil && f >= 0 && f < 1e12 {
 		*c = Count(f)
 	}
 	return nil

@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -41,13 +40,11 @@ func (c *Client) encode(r *llm.Request) ([]byte, *llm.Names, error) {
 		w.SystemInstruction = &wireContent{Parts: []wirePart{{Text: &system}}}
 	}
 	w.Contents = t.contents(r, names)
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(&w); err != nil {
-		return nil, nil, c.refuse("", "writing the request: %v", err)
+	body, err := llm.Body(&w)
+	if err != nil {
+		return nil, nil, c.refuse("", "%v", err)
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), names, nil
+	return body, names, nil
 }
 
 // tools declares the functions, then the hosted tools.

@@ -95,6 +95,8 @@ func TestParts(t *testing.T) {
 			[]msg.Part{msg.TextPart("a")}, `{"text":"a"}`},
 		{"parts that we know nothing of", answer("STOP", `{"fileData":{"fileUri":"x"}}`, `{}`, `{"text":null}`, `{"text":"a","newThing":{"x":1}}`),
 			[]msg.Part{msg.TextPart("a")}, `{"text":"a"}`},
+		{"candidates by other numbers", events(`{"candidates":[{"content":{"parts":[{"text":"a"}]},"index":"0"},{"content":{"parts":[{"text":"x"}]},"index":"1"}]}`, `{"candidates":[{"content":{"parts":[{"text":"b"}]},"index":0.0}]}`, `{"candidates":[{"content":{"parts":[{"text":"c"}]},"index":null},{"content":{"parts":[{"text":"x"}]},"index":2.0}],"usageMetadata":{"promptTokenCount":"3"}}`, `{"candidates":[{"finishReason":"STOP"}]}`),
+			[]msg.Part{msg.TextPart("abc")}, `{"text":"abc"}`},
 		{"other candidates", events(`{"candidates":[{"content":{"parts":[{"text":"a"}]},"index":0},{"content":{"parts":[{"text":"b"}]},"index":1,"finishReason":"STOP"}]}`, `{"candidates":[{"finishReason":"STOP"}]}`),
 			[]msg.Part{msg.TextPart("a")}, `{"text":"a"}`},
 	}

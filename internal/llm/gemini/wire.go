@@ -182,7 +182,7 @@ type parts []part
 func (p *parts) UnmarshalJSON(raw []byte) error { return llm.List(raw, llm.MaxPieces, (*[]part)(p)) }
 
 type candidate struct {
-	Index   int `json:"index"`
+	Index   llm.Count `json:"index"`
 	Content struct {
 		Parts parts `json:"parts"`
 	} `json:"content"`
@@ -226,23 +226,12 @@ func (b *blob) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// count is a number of tokens; what is none counts as 0.
-type count int
-
-func (c *count) UnmarshalJSON(raw []byte) error {
-	var f float64
-	if json.Unmarshal([]byte(strings.Trim(string(raw), `"`)), &f) == nil && f >= 0 && f < 1e12 {
-		*c = count(f)
-	}
-	return nil
-}
-
 type usage struct {
-	Prompt     count `json:"promptTokenCount"`
-	ToolPrompt count `json:"toolUsePromptTokenCount"` // what hosted tools put in
-	Cached     count `json:"cachedContentTokenCount"` // of Prompt
-	Candidates count `json:"candidatesTokenCount"`
-	Thoughts   count `json:"thoughtsTokenCount"` // beside Candidates
+	Prompt     llm.Count `json:"promptTokenCount"`
+	ToolPrompt llm.Count `json:"toolUsePromptTokenCount"` // what hosted tools put in
+	Cached     llm.Count `json:"cachedContentTokenCount"` // of Prompt
+	Candidates llm.Count `json:"candidatesTokenCount"`
+	Thoughts   llm.Count `json:"thoughtsTokenCount"` // beside Candidates
 }
 
 // add takes what a later chunk says; a count that it leaves out stays.
