@@ -16,6 +16,8 @@ const (
 	// longestAsked is the longest wait that a provider may ask for. Beyond it
 	// a person should decide.
 	longestAsked = 2 * time.Minute
+	// longestMore is the most that is added to a wait that was asked for.
+	longestMore = time.Second
 )
 
 // Repeat yields the events of once, which makes one request, and makes it again
@@ -23,8 +25,10 @@ const (
 // yielded. Errors that are no *Error become one. A stream that ends without
 // Done is an error too.
 //
-// It waits as long as the provider asks to, up to 2 minutes, else from half a
-// second on, doubling, up to 30 seconds, less a random part of up to a half.
+// It waits as long as the provider asks to, up to 2 minutes, and a random part
+// of up to a tenth or a second more: whoever was told the same must not come
+// back at the same moment. Else it waits from half a second on, doubling, up to
+// 30 seconds, less a random part of up to a half.
 func (e *Endpoint) Repeat(ctx context.Context, once func() iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for attempt := 1; ; attempt++ {
@@ -93,7 +97,7 @@ func (e *Endpoint) wait(attempt int, failure *Error) (time.Duration, bool) {
 			failure.Advice = fmt.Sprintf("the provider asks to wait %v; try again then, or use another model", asked.Round(time.Second))
 			return 0, false
 		}
-		return asked, true
+		return asked + rand.N(min(asked/10, longestMore)+1), true
 	}
 	wait := min(firstWait<<min(attempt-1, 10), longestWait)
 	return wait - rand.N(wait/2), true

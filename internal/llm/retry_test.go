@@ -41,11 +41,17 @@ func (a *attempts) once() iter.Seq2[Event, error] {
 	}
 }
 
-// script runs Repeat and writes what came, with the time of each.
+// script runs Repeat and writes what came, with the time of each. What is added
+// to a wait by chance is not in the times.
 func script(ctx context.Context, e *Endpoint, a *attempts) []string {
 	var out []string
 	start := time.Now()
+	var more, added time.Duration
 	for event, err := range e.Repeat(ctx, a.once) {
+		if ctx.Err() == nil { // else the wait was cut short
+			more += added
+		}
+		added = 0
 		s := fmt.Sprintf("%T", event)
 		if err != nil {
 			var own *Error
@@ -60,7 +66,10 @@ func script(ctx context.Context, e *Endpoint, a *attempts) []string {
 				s += " too long"
 			}
 		}
-		out = append(out, fmt.Sprintf("%s %s", time.Since(start).Round(time.Second), strings.TrimPrefix(s, "llm.")))
+		out = append(out, fmt.Sprintf("%s %s", (time.Since(start)-more).Round(time.Second), strings.TrimPrefix(s, "llm.")))
+		if r, ok := event.(Retry); ok && r.Err.RetryAfter > 0 {
+			added = r.After - r.Err.RetryAfter
+		}
 	}
 	return out
 }
@@ -99,6 +108,24 @@ func TestRepeat(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A wait that is asked for is kept, and a little more, so that not all who were
+// told the same come back at once.
+func TestRepeatAsked(t *testing.T) {
+	for _, tt := range []struct{ asked, most time.Duration }{{time.Millisecond, 1100 * time.Microsecond}, {5 * time.Second, 5500 * time.Millisecond}, {2 * time.Minute, 121 * time.Second}} {
+		seen := map[time.Duration]bool{}
+		for range 50 {
+			wait, ok := (&Endpoint{}).wait(1, &Error{Kind: ErrRateLimit, RetryAfter: tt.asked})
+			if !ok || wait < tt.asked || wait > tt.most {
+				t.Fatalf("waits %v where %v was asked for", wait, tt.asked)
+			}
+			seen[wait] = true
+		}
+		if len(seen) < 10 {
+			t.Errorf("of %v: only %d different waits in 50", tt.asked, len(seen))
+		}
 	}
 }
 
