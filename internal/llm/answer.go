@@ -35,6 +35,7 @@ func (e *Endpoint) Answer(ctx context.Context, names *Names, once func() iter.Se
 type Emitter struct {
 	yield   func(Event, error) bool
 	stopped bool
+	ended   bool
 }
 
 // NewEmitter returns an Emitter for a loop's yield.
@@ -42,6 +43,9 @@ func NewEmitter(yield func(Event, error) bool) *Emitter { return &Emitter{yield:
 
 // Emit passes an event on and reports whether more are wanted.
 func (m *Emitter) Emit(e Event) bool {
+	if _, ok := e.(Done); ok && !m.stopped {
+		m.ended = true
+	}
 	if !m.stopped && !m.yield(e, nil) {
 		m.stopped = true
 	}
@@ -58,6 +62,9 @@ func (m *Emitter) Fail(err error) {
 
 // Stopped reports whether nothing more is wanted.
 func (m *Emitter) Stopped() bool { return m.stopped }
+
+// Ended reports whether Done was handed out.
+func (m *Emitter) Ended() bool { return m.ended }
 
 // Streamed looks at how an answer begins: servers send errors as JSON under the
 // type of a stream, streams under that of JSON, and proxies pages and lines of

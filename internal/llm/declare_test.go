@@ -103,3 +103,18 @@ func TestTooManyToolsRefused(t *testing.T) {
 		t.Errorf("got %v", e)
 	}
 }
+
+// The error of too many tools says how many there are, and what to do.
+func TestCrowded(t *testing.T) {
+	e := &Endpoint{Name: "test"}
+	r := &Request{Tools: make([]msg.Declaration, 100), Hosted: make([]json.RawMessage, 29)}
+	want := &Error{Kind: ErrBadRequest, Provider: "test", Message: "the request would declare 129 tools, and the API takes at most 128", Advice: fewerTools}
+	if diff := cmp.Diff(error(want), e.Crowded(r, 128)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, most := range []int{0, 129} {
+		if err := e.Crowded(r, most); err != nil {
+			t.Errorf("at most %d: %v", most, err)
+		}
+	}
+}

@@ -137,6 +137,9 @@ func (c *Client) round(ctx context.Context, r *llm.Request, e *encoded, spent ms
 	} else {
 		d.whole(body, llm.MediaType(resp))
 	}
+	if d.Ended() || d.paused {
+		llm.Drain(resp)
+	}
 	return d
 }
 

@@ -75,6 +75,9 @@ func (c *Client) once(ctx context.Context, r *llm.Request, body []byte, names *l
 		} else {
 			d.whole(body, llm.MediaType(resp))
 		}
+		if d.Ended() {
+			llm.Drain(resp)
+		}
 	}
 }
 

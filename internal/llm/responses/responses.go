@@ -95,5 +95,8 @@ func (c *Client) once(ctx context.Context, r *llm.Request, body *[]byte, names *
 		} else {
 			d.whole(in, llm.MediaType(resp))
 		}
+		if d.Ended() {
+			llm.Drain(resp)
+		}
 	}
 }
