@@ -330,7 +330,7 @@ func TestManyTools(t *testing.T) {
 	search := json.RawMessage(`{"type":"web_search"}`)
 	for _, profile := range []string{"openai", "azure"} {
 		r := &llm.Request{Model: "m", Messages: said("hi"), Tools: []msg.Declaration{readFile}, Hosted: slices.Repeat([]json.RawMessage{search}, 128)}
-		if _, err := ask(t.Context(), answering(profile, answers{body: strings.NewReader("")}), r); err == nil || !strings.Contains(err.Error(), "129 tools") {
+		if _, err := ask(t.Context(), answering(profile, answers{Body: strings.NewReader("")}), r); err == nil || !strings.Contains(err.Error(), "129 tools") {
 			t.Errorf("%s: %v", profile, err)
 		}
 		r.Hosted = r.Hosted[1:]
