@@ -207,6 +207,7 @@ func TestEndlessAnswer(t *testing.T) {
 		"reasoning": `data: {"choices":[{"index":0,"delta":{"reasoning":"` + big + "\"}}]}\n\n",
 		"arguments": `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"` + big + "\"}}]}}]}\n\n",
 		"details":   `data: {"choices":[{"index":0,"delta":{"reasoning_details":[{"type":"reasoning.text","text":"` + big + "\"}]}}]}\n\n",
+		"comments":  ": " + big + "\n\n",
 	})
 }
 
