@@ -263,6 +263,9 @@ func (f *agentFlags) ending(code int, cause error, bad int, ended *runs) error {
 	case ended.ended == 0:
 		return usage("there was no prompt on standard input: each is a line {\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"…\"}}")
 	}
+	if code == exitOK && ended.denied { // all went well but for that
+		code = exitUnasked
+	}
 	if code != exitOK {
 		return &exitError{code: code}
 	}

@@ -18,17 +18,19 @@ type runs struct {
 	ended   int
 	code    int  // of the last one
 	unasked int  // calls that were denied for want of somebody to ask
+	denied  bool // such a call was in the last run
 	output  bool // one ended because the output failed, and said so
 }
 
 // add says on stderr what did not go well in a run.
 func (r *runs) add(o *agent.Outcome) {
 	r.ended++
-	r.code = exitCode(o)
+	r.code, r.denied = exitCode(o), false
 	for _, d := range o.Denials {
 		if !d.Unasked {
 			continue
 		}
+		r.denied = true
 		if r.unasked++; r.unasked <= shownDenials {
 			fmt.Fprintf(stderr, "capstan: %s\n", r.session.Redact(oneLine(d.Reason, 1000)))
 		}
@@ -39,18 +41,14 @@ func (r *runs) add(o *agent.Outcome) {
 	}
 }
 
-// conclude says what there is to say after the last run, and returns the exit
-// code: that of the last run, but 3 when all went well and something was denied
-// for want of somebody to ask.
+// conclude says what there is to say after the last run, and returns its exit
+// code.
 func (r *runs) conclude(c *app.Conversation) int {
 	if more := r.unasked - shownDenials; more > 0 {
 		fmt.Fprintf(stderr, "capstan: %d more calls were denied because nobody could be asked\n", more)
 	}
 	if r.code != exitOK && c.Recorded() {
 		fmt.Fprintf(stderr, "capstan: to go on: capstan --resume %s -p \"…\"\n", c.ID)
-	}
-	if r.code == exitOK && r.unasked > 0 {
-		return exitUnasked
 	}
 	return r.code
 }

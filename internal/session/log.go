@@ -293,11 +293,13 @@ func (l *Log) encode(e event) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(redactLine(line, l.s.clean), '\n'), nil
+	return append(redactLine(line, l.s.secrets()), '\n'), nil
 }
 
+func (s *Store) secrets() cleaner { return cleaner{s.redact} }
+
 // clean replaces the secrets in a string.
-func (s *Store) clean(t string) string { return redactKeys(s.redact(t)) }
+func (s *Store) clean(t string) string { return s.secrets().all(t) }
 
 func (l *Log) cleanData(p msg.Part) []byte {
 	if !textual(p.MIMEType, p.Data) {
@@ -312,7 +314,7 @@ func (l *Log) cleanState(p msg.Part) msg.Part {
 	if len(p.State) == 0 {
 		return p
 	}
-	if raw, err := encode(p); err != nil || !bytes.Equal(redactLine(raw, l.s.clean), raw) {
+	if raw, err := encode(p); err != nil || !bytes.Equal(redactLine(raw, l.s.secrets()), raw) {
 		p.State = nil
 	}
 	return p

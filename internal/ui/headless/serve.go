@@ -181,10 +181,13 @@ func (s *server) command(ctx context.Context, c command) {
 	}
 }
 
+// size is what a prompt takes while it waits. A prompt of one letter is no
+// byte: it has a place in the queue, and parts.
 func size(parts []msg.Part) int {
-	n := 0
+	const each = 512
+	n := each
 	for _, p := range parts {
-		n += len(p.Text) + len(p.Data)
+		n += each + len(p.Text) + len(p.Data)
 	}
 	return n
 }

@@ -41,7 +41,7 @@ func newTalk(t *testing.T, first string) *talk {
 	k := &talk{t: t, runs: make(chan string), end: make(chan agent.Reason), queued: make(chan string), takes: true, ended: make(chan []*agent.Outcome, 1)}
 	k.shown = make(chan struct{}, 100)
 	k.w = New(Options{Out: k, Format: Stream, Session: session})
-	k.w.maxWaiting = 1000
+	k.w.maxWaiting = 10_000
 	in, w := io.Pipe()
 	k.in = w
 	ctx, cancel := context.WithCancel(t.Context())
@@ -249,26 +249,27 @@ func TestServeEnds(t *testing.T) {
 	}
 }
 
-// What waits for an answer is bounded.
+// What waits for an answer is bounded, and a short prompt is more than its letters.
 func TestServeFull(t *testing.T) {
-	k := newTalk(t, "first")
-	k.want(k.runs, "first")
-	big := strings.Repeat("x", 300)
-	for range 4 {
-		k.say(big)
-	}
-	k.line("") // the one before has been looked at
-	k.end <- agent.Finished
-	for range 3 {
-		k.want(k.runs, big)
+	for prompt, fit := range map[string]int{strings.Repeat("x", 2000): 3, "x": 9} {
+		k := newTalk(t, "first")
+		k.want(k.runs, "first")
+		for range fit + 1 {
+			k.say(prompt)
+		}
+		k.line("") // the one before has been looked at
 		k.end <- agent.Finished
-	}
-	k.in.Close()
-	if got := k.reasons(); len(got) != 4 {
-		t.Error(got)
-	}
-	if len(k.bad) != 1 || !strings.Contains(k.bad[0], "more than 1000 bytes of prompts wait") {
-		t.Error(k.bad)
+		for range fit {
+			k.want(k.runs, prompt)
+			k.end <- agent.Finished
+		}
+		k.in.Close()
+		if got := k.reasons(); len(got) != fit+1 {
+			t.Error(got)
+		}
+		if len(k.bad) != 1 || !strings.Contains(k.bad[0], "more than 10000 bytes of prompts wait") {
+			t.Error(k.bad)
+		}
 	}
 }
 
@@ -290,7 +291,7 @@ func TestServeAskedLate(t *testing.T) {
 		Queue: func([]msg.Part) bool { queued++; return true },
 		Ended: func(*agent.Outcome) {},
 	}}
-	s.w.maxWaiting = 1000
+	s.w.maxWaiting = 10_000
 	for run := range 2 {
 		s.start(t.Context(), []msg.Part{msg.TextPart("a prompt")})
 		if run == 0 {
