@@ -205,6 +205,24 @@ func TestAgentSignals(t *testing.T) {
 	}
 }
 
+// A conversation that waits for its next prompt when a signal comes ends as
+// interrupted, although all that was asked has been answered.
+func TestInterruptBetweenPrompts(t *testing.T) {
+	url := answer(t, says("done"))
+	w := newWaiting(t, []string{"-p", "hi", "--model", "openai/m", "--input-format", "stream-json", "--output-format", "stream-json"}, "OPENAI_BASE_URL="+url)
+	var out locked
+	w.cmd.Stdout = &out
+	w.start(t)
+	w.until(t, "the prompt is answered", func() bool { return strings.Contains(out.String(), `"type":"result","subtype":"success"`) })
+	w.signal(t, syscall.SIGINT)
+	if code := w.end(t); code != 130 {
+		t.Errorf("exit code %d, want 130; stdout: %s; stderr: %s", code, out.String(), w.stderr())
+	}
+	if n := strings.Count(out.String(), `"type":"result"`); n != 1 {
+		t.Errorf("%d results, want 1: %s", n, out.String())
+	}
+}
+
 // What a slow writer pipes in is waited for, and a person is told of it.
 func TestSlowInput(t *testing.T) {
 	asked := make(chan string, 1)
