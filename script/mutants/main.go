@@ -9,10 +9,15 @@
 // A line "First: PACKAGE -run REGEXP -update" names a test that makes committed
 // files anew and that is run before, so that the change reaches what is made of
 // the changed file.
+//
+// Patches that do not apply to the code as it is are listed before any is tried,
+// and none is. TestPatchesApply fails for them too, so they are made anew with
+// the change of the code that they break.
 package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +47,10 @@ func run(ctx context.Context, want []string) error {
 	if err != nil || len(patches) == 0 {
 		return fmt.Errorf("no patches: run this from the root of the repository")
 	}
+	patches = slices.DeleteFunc(patches, func(p string) bool { return !wanted(nameOf(p), want) })
+	if len(patches) == 0 {
+		return fmt.Errorf("no mutant's name holds %s", strings.Join(want, " or "))
+	}
 	dir, err := workDir()
 	if err != nil {
 		return err
@@ -50,14 +59,12 @@ func run(ctx context.Context, want []string) error {
 	if err := copyTree(ctx, dir); err != nil {
 		return fmt.Errorf("copying the tree: %w", err)
 	}
+	if err := applicable(ctx, dir, patches); err != nil {
+		return err
+	}
 	var survived []string
-	n := 0
 	for _, p := range patches {
-		name := strings.TrimSuffix(filepath.Base(p), ".patch")
-		if !wanted(name, want) {
-			continue
-		}
-		n++
+		name := nameOf(p)
 		start := time.Now()
 		verdict, detail := try(ctx, dir, p)
 		fmt.Printf("%-9s %-40s %5.1fs\n", verdict, name, time.Since(start).Seconds())
@@ -69,12 +76,47 @@ func run(ctx context.Context, want []string) error {
 			return ctx.Err()
 		}
 	}
-	fmt.Printf("%d mutants, %d caught\n", n, n-len(survived))
+	fmt.Printf("%d mutants, %d caught\n", len(patches), len(patches)-len(survived))
 	if len(survived) > 0 {
 		return fmt.Errorf("not caught: %s", strings.Join(survived, ", "))
 	}
 	return nil
 }
+
+func nameOf(patch string) string { return strings.TrimSuffix(filepath.Base(patch), ".patch") }
+
+// applicable reports, in one error, the patches that cannot be tried on the tree
+// in dir: they do not apply to it or do not say which tests must fail. Each is
+// looked at alone, since several in one run of git would build on each other.
+func applicable(ctx context.Context, dir string, patches []string) error {
+	var faults []string
+	for _, p := range patches {
+		text, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		if len(header(text, "Test: ")) == 0 {
+			faults = append(faults, nameOf(p)+": "+errNoTest.Error())
+			continue
+		}
+		abs, err := filepath.Abs(p)
+		if err != nil {
+			return err
+		}
+		if out, err := command(ctx, dir, "git", "apply", "--check", "--whitespace=nowarn", abs); ctx.Err() != nil {
+			return ctx.Err()
+		} else if err != nil {
+			out, _, _ = strings.Cut(cmp.Or(strings.TrimSpace(out), err.Error()), "\n")
+			faults = append(faults, nameOf(p)+": "+out)
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d patches cannot be tried; make them anew for the code as it is:\n\t%s", len(faults), len(patches), strings.Join(faults, "\n\t"))
+}
+
+var errNoTest = errors.New("it has no line \"Test: PACKAGE\"")
 
 // workDir makes the directory of the copy. Its name is always the same for one
 // repository, since the compiler's cache knows files by their path.
@@ -135,7 +177,7 @@ func try(ctx context.Context, dir, patch string) (verdict, detail string) {
 	}
 	first, tests := header(text, "First: "), header(text, "Test: ")
 	if len(tests) == 0 {
-		return "broken", "it has no line \"Test: …\""
+		return "broken", errNoTest.Error()
 	}
 	abs, err := filepath.Abs(patch)
 	if err != nil {
