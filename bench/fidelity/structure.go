@@ -68,6 +68,9 @@ func structureOf(m map[string]any, name string, value any) any {
 		}
 		return out
 	case "additionalProperties", "additionalItems", "unevaluatedProperties":
+		if value == false && m["patternProperties"] != nil {
+			return nil // which names there may be is told in words
+		}
 		return structure(value)
 	case "items", "prefixItems", "allOf", "anyOf", "oneOf":
 		forms, many := value.([]any)

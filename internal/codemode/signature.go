@@ -2,6 +2,7 @@ package codemode
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -71,7 +72,7 @@ func (w *typeWriter) arguments(input json.RawMessage) string {
 	}
 	t := w.root(root)
 	head := "args: "
-	if optionalArguments(root) {
+	if steps := maxTypeNodes; w.takesEmpty(root, &steps) {
 		head = "args?: "
 	}
 	return head + t.commented()
@@ -101,20 +102,45 @@ func takesNothing(root *jsonValue) bool {
 	return r == nil || len(r.items) == 0
 }
 
-// optionalArguments reports whether {} satisfies the root as far as its
-// required lists say.
-func optionalArguments(root *jsonValue) bool {
-	if root.kind == 't' {
-		return root.truth
+// takesEmpty reports whether v takes {}, as far as required lists, references and
+// combinations say. It looks at steps schemas at most; what is beyond takes
+// something.
+func (w *typeWriter) takesEmpty(v *jsonValue, steps *int) bool {
+	if v == nil || v.kind != '{' {
+		return v != nil && v.truth
 	}
-	if t := root.members["type"]; t != nil && t.text != "object" {
+	if *steps--; *steps < 0 {
 		return false
 	}
-	if r := root.get("required", '['); r != nil && len(r.items) > 0 {
+	if types := typesOf(v); v.has("type") && !slices.Contains(types, "object") {
 		return false
 	}
-	for _, name := range []string{"allOf", "anyOf", "oneOf", "$ref", "enum", "const", "not", "if", "minProperties"} {
-		if root.has(name) {
+	if r := v.get("required", '['); r != nil && len(r.items) > 0 {
+		return false
+	}
+	for _, keyword := range []string{"enum", "const", "not", "if", "minProperties"} {
+		if v.has(keyword) {
+			return false
+		}
+	}
+	if ref := refKeyword(v); ref != "" && !w.takesEmpty(w.lookup(ref), steps) {
+		return false
+	}
+	for _, group := range []struct {
+		keyword     string
+		least, most int // forms that have to take it; -1 is all
+	}{{"allOf", -1, -1}, {"anyOf", 1, -1}, {"oneOf", 1, 1}} {
+		list := v.get(group.keyword, '[')
+		if list == nil {
+			continue
+		}
+		n := 0
+		for _, form := range list.items {
+			if w.takesEmpty(form, steps) {
+				n++
+			}
+		}
+		if n < group.least || group.least < 0 && n < len(list.items) || group.most > 0 && n > group.most {
 			return false
 		}
 	}

@@ -69,14 +69,26 @@ func oneNote(s string) []string {
 }
 
 // requiredOf is the names that a schema requires, each once, in its order and
-// as a set.
+// as a set; also those that a part of its allOf does nothing but require.
 func requiredOf(v *jsonValue) (names []string, set map[string]bool) {
 	set = map[string]bool{}
-	if list := v.get("required", '['); list != nil {
+	demand := func(v *jsonValue) {
+		list := v.get("required", '[')
+		if list == nil {
+			return
+		}
 		for _, item := range list.items {
 			if item.kind == '"' && !set[item.text] {
 				set[item.text] = true
 				names = append(names, item.text)
+			}
+		}
+	}
+	demand(v)
+	if all := v.get("allOf", '['); all != nil {
+		for _, sub := range all.items {
+			if onlyRequired(sub) != "" {
+				demand(sub)
 			}
 		}
 	}

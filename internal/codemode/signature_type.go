@@ -225,14 +225,12 @@ func (w *typeWriter) parts(v *jsonValue) (parts []tsType, needs []string) {
 	}
 	if list := v.get("allOf", '['); list != nil {
 		for _, sub := range list.items {
-			if names := onlyRequired(sub); names != "" {
-				if w.bytes <= maxTypeBytes {
-					w.bytes += len(names) + len("needs , ")
-					needs = append(needs, "needs "+names)
-				}
-				continue
+			switch {
+			case onlyRequired(sub) == "":
+				parts = append(parts, w.schema(sub))
+			case !v.has("properties") && w.bytes <= maxTypeBytes: // else the object has them
+				parts = append(parts, w.object(sub))
 			}
-			parts = append(parts, w.schema(sub))
 		}
 	}
 	// The forms say it more exactly than a bare type does.

@@ -5,12 +5,17 @@ import (
 	"strings"
 )
 
-// forms writes the union of an anyOf or oneOf. A form that only lists required
-// names is told in words.
+// forms writes the union of an anyOf or oneOf. Where all forms only list required
+// names, that is told in words; beside other forms, such a one is a type, for the
+// union without it would say too much.
 func (w *typeWriter) forms(parent *jsonValue, list []*jsonValue) (union tsType, required []string) {
+	inWords := !slices.ContainsFunc(list, func(form *jsonValue) bool { return onlyRequired(form) == "" })
 	var types []tsType
 	for _, form := range list {
-		if names := onlyRequired(form); names != "" {
+		if names := onlyRequired(form); names != "" && !inWords {
+			types = append(types, w.object(form))
+			continue
+		} else if inWords {
 			if w.bytes <= maxTypeBytes {
 				w.bytes += len(names)
 				required = append(required, names)
