@@ -1,5 +1,5 @@
 # Everything here is a short name for a command that works without make.
-.PHONY: build test bench bench-search mutants conformance oracle lint vet engine rename-module
+.PHONY: build test bench bench-search fidelity mutants conformance oracle lint vet engine rename-module
 
 export CGO_ENABLED ?= 0
 
@@ -24,6 +24,10 @@ bench:
 # Recall of tool_search beside other rankers, on the sets of ../shared.
 bench-search:
 	go run ./bench/search $(ARGS)
+
+# How exactly signatures say what the schemas of real tools demand.
+fidelity:
+	go run ./bench/fidelity $(ARGS)
 
 mutants:
 	go run ./script/mutants

@@ -95,12 +95,21 @@ func TestRealServers(t *testing.T) {
 		some = append(some, specs[i])
 	}
 	var all strings.Builder
+	i, mutants, missed := 0, 0, 0
 	sum := count(some, func(name string, v *verdict, text string) {
 		all.WriteString(text + "\n")
 		for _, f := range v.faults[:min(1, len(v.faults))] {
 			t.Logf("%s: %s", name, f)
 		}
+		if i++; i%24 == 0 && len(v.faults) == 0 {
+			n, alive := v.survivors()
+			mutants, missed = mutants+n, missed+len(alive)
+		}
 	})
+	t.Logf("%d of %d changes of signatures lower the score", mutants-missed, mutants)
+	if missed*50 > mutants { // some change nothing: one form of a union may hold another
+		t.Errorf("%d of %d changes of signatures were not noticed", missed, mutants)
+	}
 	if err := parses(all.String()); err != "" {
 		t.Error(err)
 	}

@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A mutant is one way to make a signature say less, or something else, than its
 // schema. apply and undo change the type in place.
@@ -10,7 +13,8 @@ type mutant struct {
 }
 
 // mutants lists what can be lost of a declaration: the type of a property, an
-// item or a map, one value of an enum, one optional mark.
+// item or a map, one value of an enum, one optional mark. What loses nothing is
+// none: a type that takes everything already, a value that another form takes.
 func mutants(d *decl) []mutant {
 	var out []mutant
 	change := func(what string, t *typ, to typ) {
@@ -18,7 +22,7 @@ func mutants(d *decl) []mutant {
 		out = append(out, mutant{what, func() { *t = to }, func() { *t = was }})
 	}
 	lose := func(what string, t *typ) {
-		if t.op != opUnknown && t.op != opNever {
+		if t.op != opNever && slices.ContainsFunc(strange, func(v any) bool { return !d.meets(v, t) }) {
 			change(what+" is unknown", t, typ{op: opUnknown})
 		}
 	}
@@ -42,9 +46,9 @@ func mutants(d *decl) []mutant {
 		}
 		if t.op == opUnion {
 			for i, one := range t.of {
-				if one.op == opLiteral || one.op == opNull {
-					less := *t
-					less.of = append(append([]*typ{}, t.of[:i]...), t.of[i+1:]...)
+				less := *t
+				less.of = append(append([]*typ{}, t.of[:i]...), t.of[i+1:]...)
+				if (one.op == opLiteral || one.op == opNull) && !d.meets(one.value, &less) {
 					change(fmt.Sprintf("value %v of an enum", one.value), t, less)
 				}
 			}

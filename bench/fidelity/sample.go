@@ -194,6 +194,11 @@ func (s *sampler) plain(all []map[string]any, at string) (any, bool) {
 			return values[way], true
 		}
 	}
+	again := s.open[at] > 1 // inside of itself
+	at = ""                 // a place of its own for each choice of forms
+	for _, m := range all {
+		at += m["\x00at"].(string) + " "
+	}
 	types := kinds(all)
 	if len(types) == 0 {
 		return nil, false
@@ -201,7 +206,7 @@ func (s *sampler) plain(all []map[string]any, at string) (any, bool) {
 	where := at + "/type"
 	for _, way := range s.choose(where, len(types)) {
 		s.take(where, way)
-		if v, ok := s.ofKind(types[way], all, at); ok {
+		if v, ok := s.ofKind(types[way], all, at, again); ok {
 			return v, true
 		}
 	}
@@ -262,7 +267,7 @@ func spokenOf(m map[string]any) []string {
 	return out
 }
 
-func (s *sampler) ofKind(kind string, all []map[string]any, at string) (any, bool) {
+func (s *sampler) ofKind(kind string, all []map[string]any, at string, again bool) (any, bool) {
 	switch kind {
 	case "null":
 		return nil, true
@@ -277,7 +282,7 @@ func (s *sampler) ofKind(kind string, all []map[string]any, at string) (any, boo
 	case "array":
 		return s.array(all, at)
 	case "object":
-		return s.object(all, at)
+		return s.object(all, at, again)
 	}
 	return nil, false
 }
@@ -360,7 +365,7 @@ func text(all []map[string]any) string {
 
 // object makes an object: the first time with all it can have, the second time
 // with what it must have, then again with all.
-func (s *sampler) object(all []map[string]any, at string) (any, bool) {
+func (s *sampler) object(all []map[string]any, at string, again bool) (any, bool) {
 	properties, required := map[string][]part{}, map[string]bool{}
 	for _, m := range all {
 		group, _ := m["properties"].(map[string]any)
@@ -377,7 +382,7 @@ func (s *sampler) object(all []map[string]any, at string) (any, bool) {
 	if c := s.choices[at+"/object"]; c.used[1] > 0 {
 		way = 0
 	}
-	if s.open[at] > 1 {
+	if again {
 		way = 1
 	} else {
 		s.take(at+"/object", way)
@@ -443,7 +448,7 @@ func (s *sampler) further(out map[string]any, all []map[string]any, named map[st
 
 func (s *sampler) array(all []map[string]any, at string) (any, bool) {
 	var fixed []part
-	rest := []part{}
+	rest, first := []part{}, []part{}
 	for _, m := range all {
 		where := m["\x00at"].(string)
 		prefix, more, moreAt := list(m["prefixItems"]), m["items"], where+"/items"
@@ -459,7 +464,7 @@ func (s *sampler) array(all []map[string]any, at string) (any, bool) {
 			rest = append(rest, part{moreAt, more})
 		}
 		if c, ok := m["contains"]; ok {
-			rest = append(rest, part{where + "/contains", c})
+			first = append(first, part{where + "/contains", c})
 		}
 	}
 	least, _ := bound(all, "minItems", math.Max)
@@ -467,11 +472,16 @@ func (s *sampler) array(all []map[string]any, at string) (any, bool) {
 	if !bounded {
 		most = max(least, float64(len(fixed))) + 1
 	}
+	if len(first) > 0 && !bounded {
+		most++
+	}
 	out := []any{}
 	for i := 0; float64(i) < most && i < 100; i++ {
 		next := rest
 		if i < len(fixed) {
 			next = fixed[i : i+1]
+		} else if i == 0 && len(first) > 0 {
+			next = slices.Concat(rest, first)
 		} else if len(rest) == 0 && (len(fixed) > 0 && float64(i) >= least) {
 			break
 		} else if len(rest) == 0 {
