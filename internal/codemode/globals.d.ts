@@ -14,9 +14,9 @@ interface Result<T = unknown> {
 }
 type Content =
   | { type: "text"; text: string }
-  | { type: "image" | "audio"; mimeType: string; data: string }
+  | { type: "image" | "audio"; mimeType: string; data: string; text?: string; uri?: string }
   | { type: "resource"; resource: { uri: string; mimeType?: string; text?: string; blob?: string } }
-  | { type: "resource_link"; uri: string; name?: string; mimeType?: string };
+  | { type: "resource_link"; uri: string; name?: string; description?: string; mimeType?: string };
 /** What a nested call rejects with. */
 interface ToolCallError extends Error {
   name: "ToolCallError";

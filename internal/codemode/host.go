@@ -155,19 +155,21 @@ type value struct {
 
 // block is a content block in MCP's spelling.
 type block struct {
-	Type     string    `json:"type"`
-	Text     string    `json:"text,omitempty"`
-	MIMEType string    `json:"mimeType,omitempty"`
-	Data     []byte    `json:"data,omitempty"`
-	URI      string    `json:"uri,omitempty"`
-	Name     string    `json:"name,omitempty"`
-	Resource *resource `json:"resource,omitempty"`
+	Type        string    `json:"type"`
+	Text        string    `json:"text,omitempty"`
+	MIMEType    string    `json:"mimeType,omitempty"`
+	Data        []byte    `json:"data,omitempty"`
+	URI         string    `json:"uri,omitempty"`
+	Name        string    `json:"name,omitempty"`
+	Description string    `json:"description,omitempty"`
+	Resource    *resource `json:"resource,omitempty"`
 }
 
 type resource struct {
-	URI      string `json:"uri"`
-	MIMEType string `json:"mimeType,omitempty"`
-	Blob     []byte `json:"blob,omitempty"`
+	URI      string  `json:"uri"`
+	MIMEType string  `json:"mimeType,omitempty"`
+	Text     *string `json:"text,omitempty"`
+	Blob     []byte  `json:"blob,omitempty"`
 }
 
 // failure is what a ToolCallError is made of (S0-107, S0-108).
@@ -232,7 +234,7 @@ func blocks(r *tool.Result) []block {
 	texts, others := 0, false
 	for _, p := range r.Parts {
 		texts += len(p.Text)
-		others = others || p.Kind != msg.Text
+		others = others || p.Kind != msg.Text || p.URI != ""
 	}
 	if len(r.Parts) == 1 && !others || texts > maxBlockTexts && !others {
 		return nil
@@ -252,7 +254,11 @@ func toBlock(p msg.Part) block {
 	case msg.File:
 		return block{Type: "resource", Resource: &resource{URI: p.URI, MIMEType: p.MIMEType, Blob: p.Data}}
 	case msg.Link:
-		return block{Type: "resource_link", URI: p.URI, Name: p.Name, MIMEType: p.MIMEType}
+		return block{Type: "resource_link", URI: p.URI, Name: p.Name, Description: p.Text, MIMEType: p.MIMEType}
+	case msg.Text:
+		if p.URI != "" { // the text of a resource
+			return block{Type: "resource", Resource: &resource{URI: p.URI, MIMEType: p.MIMEType, Text: &p.Text}}
+		}
 	}
-	return block{Type: string(p.Kind), Text: p.Text, MIMEType: p.MIMEType, Data: p.Data}
+	return block{Type: string(p.Kind), Text: p.Text, MIMEType: p.MIMEType, Data: p.Data, URI: p.URI}
 }
