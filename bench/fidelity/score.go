@@ -204,6 +204,11 @@ func check(spec tool.Spec, text string) *verdict {
 		}
 	}
 	v.faults = append(v.faults, v.compare(d)...)
+	for _, raw := range [][]byte{input, spec.Output} {
+		if root, err := parse(raw); err == nil {
+			v.faults = append(v.faults, unsaid(root, text)...)
+		}
+	}
 	return v
 }
 

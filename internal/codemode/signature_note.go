@@ -118,10 +118,11 @@ func conditionNotes(v *jsonValue) []string {
 }
 
 // noteJSON writes v as JSON for a comment, without descriptions, cut when long.
+// Blanks in a value are the value's own.
 func noteJSON(v *jsonValue) string {
 	var b strings.Builder
 	writeNoteJSON(&b, v)
-	return docLine(b.String(), maxNoteJSON)
+	return cutDoc(commentText(cutDoc(b.String(), 4*maxNoteJSON)), maxNoteJSON)
 }
 
 func writeNoteJSON(b *strings.Builder, v *jsonValue) {
