@@ -105,6 +105,34 @@ func closedObject(v *jsonValue) bool {
 	return false
 }
 
+// anyObject reports whether v says no more than that a value is an object.
+func anyObject(v *jsonValue) bool {
+	a := v.members["additionalProperties"]
+	if v.str("type") != "object" || a == nil || a.kind == '{' && len(a.names) > 0 || a.kind == 't' && !a.truth {
+		return false
+	}
+	return !slices.ContainsFunc(v.names, func(name string) bool {
+		return !slices.Contains([]string{"type", "additionalProperties", "title", "description"}, name)
+	})
+}
+
+// closed reports whether v takes objects only, with none but the names that it
+// lists: itself, or in each form of a union.
+func closed(v *jsonValue) bool {
+	if v.str("type") == "object" && closedObject(v) {
+		return true
+	}
+	for _, keyword := range []string{"anyOf", "oneOf"} {
+		forms := v.get(keyword, '[')
+		if forms != nil && len(forms.items) > 0 && !slices.ContainsFunc(forms.items, func(form *jsonValue) bool {
+			return form.str("type") != "object" || !closedObject(form)
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
 // property writes one property with its comment before it.
 func (w *typeWriter) property(name string, schema *jsonValue, required bool) string {
 	t := w.schema(schema)

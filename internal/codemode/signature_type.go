@@ -226,6 +226,8 @@ func (w *typeWriter) parts(v *jsonValue) (parts []tsType, needs []string) {
 	if list := v.get("allOf", '['); list != nil {
 		for _, sub := range list.items {
 			switch {
+			case anyObject(sub) && slices.ContainsFunc(list.items, closed):
+				// it would open what another part closes
 			case onlyRequired(sub) == "":
 				parts = append(parts, w.schema(sub))
 			case !v.has("properties") && w.bytes <= maxTypeBytes: // else the object has them
