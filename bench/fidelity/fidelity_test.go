@@ -18,7 +18,7 @@ const extract = "testdata/tools"
 var same = map[string]string{"mcp__forms__all-of-beside-ref": "the optional mark of x"}
 
 // What the signature of each tool takes is what its schema takes.
-// S0-089 S1-036 S1-038
+// S0-089 S1-036
 func TestExtract(t *testing.T) {
 	specs, err := servers(extract)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // in MCP's spelling; what is printed of pictures and sounds, and of a resource
 // that is one, reaches the model as it is. A value reaches the program whether
 // or not it keeps to the tool's output schema.
-// S0-098 S0-101 S1-109
+// S0-098 S0-101 S1-109 BUG-MC-25
 func TestNestedContent(t *testing.T) {
 	all := &fake{
 		spec: tool.Spec{Name: "all", Effect: tool.EffectRead, Output: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)},
@@ -31,7 +31,7 @@ func TestNestedContent(t *testing.T) {
 					{Kind: msg.Image, MIMEType: "image/gif", Data: []byte{4}, URI: "f:4"},
 					{Kind: msg.Link, URI: "f:5", Name: "five", Text: "what it is", MIMEType: "a/b"},
 				},
-				Data: json.RawMessage(`{"n":"one","more":[1.0]}`),
+				Data: json.RawMessage(`{"n":"one","more":[1.0,12345678901234567891]}`),
 			}, nil
 		},
 	}
@@ -56,7 +56,7 @@ of a file
 {"type":"resource","resource":{"uri":"f:3","mimeType":"application/pdf","blob":"Aw=="}}
 {"type":"image","mimeType":"image/gif","data":"BA==","uri":"f:4"}
 {"type":"resource_link","mimeType":"a/b","uri":"f:5","name":"five","description":"what it is"}
-{"n":"one","more":[1]}`),
+{"n":"one","more":[1,12345678901234567891]}`),
 		{Kind: msg.Image, MIMEType: "image/png", Data: []byte{1}},
 		{Kind: msg.Audio, MIMEType: "audio/wav", Data: []byte{2}},
 		{Kind: msg.Image, MIMEType: "image/gif", Data: []byte{4}},
