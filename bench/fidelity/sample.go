@@ -11,8 +11,12 @@ import (
 	"strings"
 )
 
-// maxRounds bounds how many values are made of one schema.
-const maxRounds = 400
+// maxRounds bounds how many values are made of one schema, and maxIdle how many
+// in a row that bring nothing new.
+const (
+	maxRounds = 600
+	maxIdle   = 20
+)
 
 // A sampler makes values that a schema takes. It goes round until every enum
 // gave each of its values, every union each of its forms, and every object was
@@ -38,20 +42,27 @@ type part struct {
 func samples(schema any) []any {
 	s := &sampler{root: schema, choices: map[string]*choice{}, open: map[string]int{}}
 	var out []any
-	for range maxRounds {
-		before := s.unused()
+	for idle, before := 0, -1; idle < maxIdle && len(out) < maxRounds; {
 		if v, ok := s.value([]part{{"#", schema}}); ok {
 			out = append(out, v)
 		}
-		if now := s.unused(); len(out) > 1 && now == 0 || now == before && len(out) > 40 {
+		now := s.unused("")
+		if now == 0 && len(out) > 1 {
 			break
+		}
+		if idle++; now != before {
+			idle, before = 0, now
 		}
 	}
 	return out
 }
 
-func (s *sampler) unused() (n int) {
-	for _, c := range s.choices {
+// unused counts the ways not yet taken, of the choices below a place.
+func (s *sampler) unused(below string) (n int) {
+	for at, c := range s.choices {
+		if !strings.Contains(at, below) {
+			continue
+		}
 		for _, used := range c.used {
 			if used == 0 {
 				n++
@@ -132,7 +143,23 @@ func (s *sampler) forms(done []map[string]any, todo []part, p part, unions []str
 		return s.forms(done, todo, p, unions[1:], at)
 	}
 	where := p.at + "/" + unions[0]
-	for _, way := range s.choose(where, len(all)) {
+	ways := s.choose(where, len(all))
+	if s.choices[where].used[ways[0]] > 0 { // all were taken: on with what is not done
+		done := map[int]bool{}
+		for _, way := range ways {
+			done[way] = s.unused(where+"/"+strconv.Itoa(way)) == 0
+		}
+		slices.SortStableFunc(ways, func(a, b int) int {
+			switch {
+			case done[a] == done[b]:
+				return 0
+			case done[b]:
+				return -1
+			}
+			return 1
+		})
+	}
+	for _, way := range ways {
 		s.take(where, way)
 		more := append(slices.Clone(todo), part{where + "/" + strconv.Itoa(way), all[way]})
 		if v, ok := s.forms(done, more, p, unions[1:], at); ok {
@@ -413,6 +440,9 @@ func (s *sampler) object(all []map[string]any, at string, again bool) (any, bool
 
 // further adds members that have no name of their own in the schema.
 func (s *sampler) further(out map[string]any, all []map[string]any, named map[string][]part) {
+	if len(all) > 1 && slices.ContainsFunc(all, func(m map[string]any) bool { return m["additionalProperties"] == false }) {
+		return
+	}
 	for _, m := range all {
 		at := m["\x00at"].(string)
 		patterns, _ := m["patternProperties"].(map[string]any)
