@@ -18,6 +18,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tailscale/hujson"
 )
 
 // The layers, the farthest first. For single values the nearest layer that
@@ -26,7 +28,13 @@ const (
 	User    = "user"       // ~/.capstan/settings.json
 	Project = "project"    // .capstan/settings.json of the workspace
 	Named   = "--settings" // a file named on the command line
+	// Servers are files with servers alone: .mcp.json of the workspace, which
+	// is farther than its settings, and those of --mcp-config, the nearest of all.
+	Servers = "mcpServers"
 )
+
+// ServersFile is the path of the project's file of MCP servers below its root.
+const ServersFile = ".mcp.json"
 
 // File is the path of a settings file below the home or project directory.
 var File = filepath.Join(".capstan", "settings.json")
@@ -36,6 +44,7 @@ type Options struct {
 	Home    string   // the user's home directory; empty when there is none
 	Project string   // the workspace's root, absolute; empty for none
 	Files   []string // of --settings, the nearest last
+	Servers []string // of --mcp-config, the nearest last
 	// Trusted says that the folder is trusted. If it is not, only the deny
 	// and ask rules of its settings count (BUG-TR-03).
 	Trusted bool
@@ -82,6 +91,30 @@ type Section struct {
 	Key   string
 	Value json.RawMessage
 	From  Origin
+
+	doc  *document
+	node *hujson.Value
+}
+
+// At returns where a member of the section's value stands, and a member of that
+// one, as deep as there are members of these names.
+func (s Section) At(names ...string) Origin {
+	if s.node == nil {
+		return s.From
+	}
+	at, v := s.node.StartOffset, s.node
+	for _, name := range names {
+		o, ok := v.Value.(*hujson.Object)
+		if !ok {
+			break
+		}
+		i := slices.IndexFunc(o.Members, func(m hujson.ObjectMember) bool { return nameOf(&m) == name })
+		if i < 0 {
+			break
+		}
+		at, v = o.Members[i].Name.StartOffset, &o.Members[i].Value
+	}
+	return s.doc.origin(at)
 }
 
 // An Origin is a place in a settings file. Lines and columns count from 1,
@@ -93,7 +126,7 @@ type Origin struct {
 }
 
 func (o Origin) String() string {
-	if o.Layer == Named {
+	if o.Layer == Named || o.Layer == Servers {
 		return o.position()
 	}
 	return o.Layer + " settings " + o.position()
@@ -125,7 +158,12 @@ type Warning struct {
 	Message string
 }
 
-func (w Warning) String() string { return w.From.position() + ": " + w.Message }
+func (w Warning) String() string {
+	if w.From == (Origin{}) {
+		return w.Message // which says where
+	}
+	return w.From.position() + ": " + w.Message
+}
 
 // Load reads all layers. The error lists every fault of every file, each with
 // file, line and column. A file of the home or project directory may be
@@ -136,11 +174,17 @@ func Load(o Options) (Settings, []Warning, error) {
 	if o.Home != "" {
 		l.file(User, filepath.Join(o.Home, File))
 	}
+	if o.Project != "" {
+		l.projectServers(filepath.Join(o.Project, ServersFile))
+	}
 	if o.Project != "" && !l.read(filepath.Join(o.Project, File)) {
 		l.file(Project, filepath.Join(o.Project, File))
 	}
 	for _, f := range o.Files {
 		l.file(Named, f)
+	}
+	for _, f := range o.Servers {
+		l.servers(f)
 	}
 	l.resolveMode()
 	if err := errors.Join(l.faults...); err != nil {

@@ -65,7 +65,7 @@ func (l *loader) section(d *document, name string, v *hujson.Value) {
 			d.expect(v, name+"."+key, "an object")
 		}
 	})
-	l.out.Sections = append(l.out.Sections, Section{name, standard(v), d.origin(v.StartOffset)})
+	l.out.Sections = append(l.out.Sections, d.section(name, v))
 }
 
 func (l *loader) tools(d *document, v *hujson.Value) {

@@ -51,6 +51,7 @@ type State string
 
 // The states.
 const (
+	Idle       State = "idle"       // nobody has needed it yet
 	Starting   State = "starting"   // for the first time
 	Ready      State = "ready"      // connected; its tools are in the registry
 	Restarting State = "restarting" // it was ready once; its tools stay
@@ -106,15 +107,15 @@ func New(o Options) *Manager {
 
 func (m *Manager) getenv(name string) (string, bool) { return lookup(m.o.Env)(name) }
 
-// Start starts servers, each on its own, and returns at once: nothing waits for
-// a server but [Manager.Wait] and the calls of its tools (BUG-MC-18, BUG-MC-20).
-// With the first servers come the tools that read their resources. Two servers
-// with one name are an error; see [Merge].
-func (m *Manager) Start(configs ...Config) error {
+// Add takes servers in without starting them. Each is started when it is first
+// needed, by [Manager.Wait] or a call, or by [Manager.StartAll]. With the first
+// servers come the tools that read their resources. Two servers with one name
+// are an error; see [Merge].
+func (m *Manager) Add(configs ...Config) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
-		return errors.New("starting MCP servers: the manager is closed")
+		return errors.New("adding MCP servers: the manager is closed")
 	}
 	seen := map[string]bool{}
 	for _, s := range m.servers {
@@ -122,31 +123,57 @@ func (m *Manager) Start(configs ...Config) error {
 	}
 	for _, c := range configs {
 		if seen[c.Name] {
-			return fmt.Errorf("starting MCP servers: there are two servers with the name %q", c.Name)
+			return fmt.Errorf("adding MCP servers: there are two servers with the name %q", c.Name)
 		}
 		seen[c.Name] = true
 	}
 	if len(m.servers) == 0 && len(configs) > 0 {
 		if err := m.o.Registry.Add(m.resourceTools()...); err != nil {
-			return fmt.Errorf("starting MCP servers: %w", err)
+			return fmt.Errorf("adding MCP servers: %w", err)
 		}
 	}
 	for _, c := range configs {
-		s := newServer(m, c)
-		m.servers = append(m.servers, s)
-		m.wg.Go(s.run)
+		m.servers = append(m.servers, newServer(m, c))
 	}
 	slices.SortFunc(m.servers, func(a, b *server) int { return strings.Compare(a.cfg.Name, b.cfg.Name) })
 	return nil
 }
 
-// Wait waits until each of the named servers, or every server when none is
-// named, has connected or failed for the first time, but for none longer than
-// its start-up timeout since its start. It returns those that are not ready.
+// StartAll starts the servers that have not been, each on its own, and returns at
+// once: nothing waits for a server but [Manager.Wait] and the calls of its tools
+// (BUG-MC-18, BUG-MC-20).
+func (m *Manager) StartAll() {
+	for _, s := range m.list(nil) {
+		s.launch()
+	}
+}
+
+// Start adds servers and starts them.
+func (m *Manager) Start(configs ...Config) error {
+	if err := m.Add(configs...); err != nil {
+		return err
+	}
+	m.StartAll()
+	return nil
+}
+
+// Wait starts the named servers, or every server when none is named, and waits
+// until each has connected or failed for the first time, but for none longer than
+// its start-up timeout since its start. A server that is named and has failed is
+// tried once more, unless that was just tried. It returns those that are not
+// ready.
 func (m *Manager) Wait(ctx context.Context, names ...string) []Missing {
+	list := m.list(names)
+	for _, s := range list {
+		s.launch()
+	}
 	var missing []Missing
-	for _, s := range m.list(names) {
-		if why := s.settle(ctx); why != "" {
+	for _, s := range list {
+		why := s.settle(ctx)
+		if why != "" && len(names) > 0 {
+			why = s.revive(ctx)
+		}
+		if why != "" {
 			missing = append(missing, Missing{s.cfg.Name, why})
 		}
 	}

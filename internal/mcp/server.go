@@ -30,12 +30,13 @@ const (
 type server struct {
 	m      *Manager
 	cfg    Config
-	begun  time.Time
 	demand chan struct{} // somebody needs a server that has failed
 
 	mu       sync.Mutex
+	begun    time.Time // when it was started
 	state    State
 	why      error
+	launched bool
 	since    time.Time
 	retryAt  time.Time // of a failed server: not before
 	attempts int
@@ -50,8 +51,30 @@ type server struct {
 
 func newServer(m *Manager, c Config) *server {
 	now := time.Now()
-	return &server{m: m, cfg: c, begun: now, since: now, state: Starting, demand: make(chan struct{}, 1),
+	return &server{m: m, cfg: c, since: now, state: Idle, demand: make(chan struct{}, 1),
 		moved: make(chan struct{}), stderr: &tail{}}
+}
+
+// launch starts the server unless that was done, or the manager has ended.
+func (s *server) launch() {
+	s.mu.Lock()
+	first := !s.launched
+	s.launched = true
+	s.mu.Unlock()
+	if !first {
+		return
+	}
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun = time.Now()
+	if s.m.closed {
+		s.set(Stopped, errors.New("the session has ended"), nil)
+		return
+	}
+	s.set(Starting, nil, nil)
+	s.m.wg.Go(s.run)
 }
 
 // run keeps the server until the manager ends.
@@ -249,7 +272,10 @@ func (s *server) awaitDemand(ctx context.Context) {
 
 // settle waits for the first attempt, and returns why the server is not ready.
 func (s *server) settle(ctx context.Context) string {
-	limit := time.NewTimer(time.Until(s.begun.Add(s.cfg.startup())))
+	s.mu.Lock()
+	begun := s.begun
+	s.mu.Unlock()
+	limit := time.NewTimer(time.Until(begun.Add(s.cfg.startup())))
 	defer limit.Stop()
 	for {
 		s.mu.Lock()
@@ -258,7 +284,7 @@ func (s *server) settle(ctx context.Context) string {
 		switch {
 		case state == Ready:
 			return ""
-		case state != Starting:
+		case state != Starting && state != Idle:
 			return s.explain(state, why)
 		}
 		select {
@@ -269,6 +295,26 @@ func (s *server) settle(ctx context.Context) string {
 			return "it is still starting"
 		}
 	}
+}
+
+// revive has a server that failed tried again, and returns why it is not ready.
+func (s *server) revive(ctx context.Context) string {
+	s.mu.Lock()
+	state, why := s.state, s.why
+	again := state == Failed && !time.Now().Before(s.retryAt)
+	s.mu.Unlock()
+	if state == Ready {
+		return ""
+	}
+	if again {
+		if _, err := s.acquire(ctx); err == nil {
+			return ""
+		}
+		s.mu.Lock()
+		state, why = s.state, s.why
+		s.mu.Unlock()
+	}
+	return s.explain(state, why)
 }
 
 func (s *server) explain(state State, why error) string {
@@ -285,6 +331,7 @@ func (s *server) explain(state State, why error) string {
 // restarts up to its start-up timeout, and has one that failed tried again,
 // unless that was just tried.
 func (s *server) acquire(ctx context.Context) (*conn, error) {
+	s.launch()
 	limit := time.NewTimer(s.cfg.startup())
 	defer limit.Stop()
 	asked := false
