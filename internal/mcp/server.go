@@ -36,7 +36,6 @@ type server struct {
 	begun    time.Time // when it was started
 	state    State
 	why      error
-	launched bool
 	since    time.Time
 	retryAt  time.Time // of a failed server: not before
 	attempts int
@@ -57,24 +56,19 @@ func newServer(m *Manager, c Config) *server {
 
 // launch starts the server unless that was done, or the manager has ended.
 func (s *server) launch() {
-	s.mu.Lock()
-	first := !s.launched
-	s.launched = true
-	s.mu.Unlock()
-	if !first {
-		return
-	}
-	s.m.mu.Lock()
+	s.m.mu.Lock() // so that Close waits for what is started before it
 	defer s.m.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begun = time.Now()
-	if s.m.closed {
+	switch {
+	case s.state != Idle:
+	case s.m.closed:
 		s.set(Stopped, errors.New("the session has ended"), nil)
-		return
+	default:
+		s.begun = time.Now()
+		s.set(Starting, nil, nil)
+		s.m.wg.Go(s.run)
 	}
-	s.set(Starting, nil, nil)
-	s.m.wg.Go(s.run)
 }
 
 // run keeps the server until the manager ends.
@@ -273,7 +267,7 @@ func (s *server) awaitDemand(ctx context.Context) {
 // settle waits for the first attempt, and returns why the server is not ready.
 func (s *server) settle(ctx context.Context) string {
 	s.mu.Lock()
-	begun := s.begun
+	begun := s.begun // launch has been called
 	s.mu.Unlock()
 	limit := time.NewTimer(time.Until(begun.Add(s.cfg.startup())))
 	defer limit.Stop()
@@ -284,7 +278,7 @@ func (s *server) settle(ctx context.Context) string {
 		switch {
 		case state == Ready:
 			return ""
-		case state != Starting && state != Idle:
+		case state != Starting:
 			return s.explain(state, why)
 		}
 		select {
