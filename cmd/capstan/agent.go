@@ -204,6 +204,7 @@ func (f *agentFlags) converse(ctx context.Context, opt app.Options, ao app.Agent
 	if err != nil {
 		return err
 	}
+	opt.Notice = warn
 	s, err := app.Open(opt)
 	if err != nil {
 		return opening(err)

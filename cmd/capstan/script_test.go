@@ -22,7 +22,12 @@ import (
 // for it: under the race detector it is a cgo build.
 var binary string
 
-func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(serverMode); mode != "" {
+		os.Exit(serveMCP(mode))
+	}
+	os.Exit(testMain(m))
+}
 
 func testMain(m *testing.M) int {
 	leaveTerminal() // so that no script can ask the person who runs the tests
@@ -72,6 +77,7 @@ func runScripts(t *testing.T, dir string, env map[string]string) {
 			mark := fmt.Sprintf("capstan-mark-%d-%s", os.Getpid(), filepath.Base(e.WorkDir))
 			e.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"))
 			e.Setenv("REPO", root)
+			e.Setenv("SERVER", os.Args[0])
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("XDG_STATE_HOME", "")
 			e.Setenv("MARK", mark)

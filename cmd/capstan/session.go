@@ -14,6 +14,7 @@ import (
 type sessionFlags struct {
 	approvalMode string
 	settings     []string
+	mcpConfig    []string
 	addDirs      []string
 	trust        bool
 }
@@ -22,6 +23,7 @@ func (f *sessionFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.approvalMode, "approval-mode", "", "plan, default, auto-edit or yolo: what runs without asking")
 	fl.StringArrayVar(&f.settings, "settings", nil, "a further settings file; may be repeated")
+	fl.StringArrayVar(&f.mcpConfig, "mcp-config", nil, "a file of MCP servers, in the form of .mcp.json; may be repeated")
 	fl.StringArrayVar(&f.addDirs, "add-dir", nil, "a further directory that counts as workspace; may be repeated")
 	fl.BoolVar(&f.trust, "trust", false, "use this folder's settings for this run")
 }
@@ -45,9 +47,15 @@ func (f *sessionFlags) options() (app.Options, error) {
 	return app.Options{
 		Dir:          dir,
 		Env:          os.Getenv,
+		Environ:      os.Environ(),
+		MCPConfig:    f.mcpConfig,
+		Version:      version(),
 		ApprovalMode: f.approvalMode,
 		Settings:     f.settings,
 		AddDirs:      f.addDirs,
 		Trust:        f.trust,
 	}, nil
 }
+
+// warn tells a person what turned out while a session ran.
+func warn(text string) { fmt.Fprintf(stderr, "capstan: warning: %s\n", text) }

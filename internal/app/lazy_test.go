@@ -284,13 +284,13 @@ func TestWithoutSearch(t *testing.T) {
 		settings string
 		search   bool
 	}{
-		{"as it is", Options{}, `{"mcpServers": {"b": {}}}`, true},
-		{"denied", Options{}, `{"mcpServers": {"b": {}}, "permissions": {"deny": ["tool_search"]}}`, false},
-		{"denied by pattern", Options{}, `{"mcpServers": {"b": {}}, "permissions": {"deny": ["tool_*"]}}`, false},
-		{"asked for", Options{}, `{"mcpServers": {"b": {}}, "permissions": {"ask": ["tool_search"]}}`, true},
-		{"another is denied", Options{}, `{"mcpServers": {"b": {}}, "permissions": {"deny": ["edit"]}}`, true},
-		{"excluded", Options{Exclude: []string{"tool_search"}}, `{"mcpServers": {"b": {}}}`, false},
-		{"in plan mode", Options{ApprovalMode: "plan"}, `{"mcpServers": {"b": {}}}`, true},
+		{"as it is", Options{}, `{"mcpServers": {"b": {"command": "x"}}}`, true},
+		{"denied", Options{}, `{"mcpServers": {"b": {"command": "x"}}, "permissions": {"deny": ["tool_search"]}}`, false},
+		{"denied by pattern", Options{}, `{"mcpServers": {"b": {"command": "x"}}, "permissions": {"deny": ["tool_*"]}}`, false},
+		{"asked for", Options{}, `{"mcpServers": {"b": {"command": "x"}}, "permissions": {"ask": ["tool_search"]}}`, true},
+		{"another is denied", Options{}, `{"mcpServers": {"b": {"command": "x"}}, "permissions": {"deny": ["edit"]}}`, true},
+		{"excluded", Options{Exclude: []string{"tool_search"}}, `{"mcpServers": {"b": {"command": "x"}}}`, false},
+		{"in plan mode", Options{ApprovalMode: "plan"}, `{"mcpServers": {"b": {"command": "x"}}}`, true},
 	} {
 		for _, mode := range []tool.Mode{tool.Code, tool.Both, tool.Direct} {
 			t.Run(tc.name+"/"+string(mode), func(t *testing.T) {
@@ -309,8 +309,8 @@ func TestWithoutSearch(t *testing.T) {
 				if strings.Contains(sent, "mcp__b__late") == tc.search || !strings.Contains(sent, "mcp__a__soon") || strings.Contains(sent, "MCP servers: b.") != tc.search {
 					t.Errorf("wrong declarations: %s", sent)
 				}
-				if w := slices.DeleteFunc(s.Warnings, func(w string) bool { return strings.Contains(w, "mcpServers has no effect yet") }); len(w) > 0 {
-					t.Error(w)
+				if len(s.Warnings) > 0 {
+					t.Error(s.Warnings)
 				}
 			})
 		}
@@ -321,13 +321,13 @@ func TestWithoutSearch(t *testing.T) {
 // neither search nor bridge.
 func TestServers(t *testing.T) {
 	s := open(t, Options{Trust: true}, map[string]string{
-		"~/.capstan/settings.json": `{"mcpServers": {"b": {}, "a": {"command": "x"}}}`, ".capstan/settings.json": `{"mcpServers": {"c": {}, "b": {}}}`})
-	if diff := cmp.Diff([]string{"a", "b", "c"}, s.servers); diff != "" || !s.scope.Servers {
+		"~/.capstan/settings.json": `{"mcpServers": {"b": {"command": "x"}, "a": {"command": "x"}}}`, ".capstan/settings.json": `{"mcpServers": {"c": {"url": "https://x.test"}, "b": {"command": "y"}}}`})
+	if diff := cmp.Diff([]string{"a", "b", "c"}, s.servers.names); diff != "" || !s.scope.Servers {
 		t.Error(diff)
 	}
 	s = open(t, Options{}, nil)
-	if s.servers != nil || s.scope.Servers || !cmp.Equal(declared(s), builtins) {
-		t.Errorf("%q, %q", s.servers, declared(s))
+	if s.servers.names != nil || s.scope.Servers || !cmp.Equal(declared(s), builtins) {
+		t.Errorf("%q, %q", s.servers.names, declared(s))
 	}
 }
 

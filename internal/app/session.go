@@ -16,6 +16,7 @@ import (
 	"capstan/internal/builtin"
 	"capstan/internal/codemode"
 	"capstan/internal/config"
+	"capstan/internal/mcp"
 	"capstan/internal/msg"
 	"capstan/internal/policy"
 	"capstan/internal/sandbox/quickjs"
@@ -30,7 +31,9 @@ type Options struct {
 	Dir          string              // working directory, absolute
 	Env          func(string) string // the environment
 	ApprovalMode string              // empty means default; no setting chooses it
+	Environ      []string            // all of it: what MCP servers inherit of it is chosen there
 	Settings     []string            // further settings files
+	MCPConfig    []string            // files of MCP servers, the user's own
 	AddDirs      []string            // further workspace roots
 	Trust        bool                // this run trusts the folder
 	// Mode overrides the settings' mode. Program is for one program run by a
@@ -47,6 +50,12 @@ type Options struct {
 	Observe func(sched.Event)
 	// Approver asks a person; nil when nobody can be asked.
 	Approver sched.Approver
+	// Elicit asks a person what a server wants to know; nil refuses.
+	Elicit mcp.Elicit
+	// Notice gets what the user should know and what turns out only while the
+	// session runs, from any goroutine; nil drops it.
+	Notice  func(text string)
+	Version string // of Capstan, for servers
 }
 
 // A Session is everything that lives as long as one run of an agent.
@@ -73,7 +82,7 @@ type Session struct {
 	runner *quickjs.Runner
 	search *codemode.Search
 
-	servers    []string // names of the configured MCP servers, sorted
+	servers    servers
 	skills     *builtin.Skills
 	structured *builtin.Structured // nil when the answer has no schema
 	spill      *spill
@@ -122,6 +131,9 @@ func Open(o Options) (*Session, error) {
 		return nil, err
 	}
 	s.withdraw()
+	if err := s.addServers(roots); err != nil {
+		return nil, err
+	}
 	if w := codemode.Overflow(s.View()); w != "" {
 		s.warn("%s", w)
 	}
@@ -148,8 +160,13 @@ func (s *Session) settings(home, project string) (config.Settings, error) {
 			return config.Settings{}, &UsageError{fmt.Errorf("--settings: %w", err)}
 		}
 	}
+	for _, f := range s.opt.MCPConfig {
+		if _, err := os.Stat(f); err != nil {
+			return config.Settings{}, &UsageError{fmt.Errorf("--mcp-config: %w", err)}
+		}
+	}
 	set, warnings, err := config.Load(config.Options{
-		Home: home, Project: project, Files: s.opt.Settings, Trusted: trusted, Mode: string(s.opt.Mode)})
+		Home: home, Project: project, Files: s.opt.Settings, Servers: s.opt.MCPConfig, Trusted: trusted, Mode: string(s.opt.Mode)})
 	for _, w := range warnings {
 		s.warn("%v", w)
 	}
@@ -161,8 +178,10 @@ func (s *Session) settings(home, project string) (config.Settings, error) {
 	if s.opt.Program {
 		s.mode = tool.Code
 	}
-	s.servers = serverNames(set)
-	s.scope = tool.Scope{Eager: set.Eager, Visible: set.Visible, Servers: len(s.servers) > 0}
+	if err := s.readServers(set); err != nil {
+		return set, err
+	}
+	s.scope = tool.Scope{Eager: set.Eager, Visible: set.Visible, Servers: len(s.servers.names) > 0}
 	for _, name := range s.opt.Exclude {
 		s.scope.Disallow = append(s.scope.Disallow, meant(name)...)
 	}
@@ -176,9 +195,9 @@ func meant(name string) []string { return append([]string{name}, tool.RuleNames(
 // unused says which settings have no effect because this version has nothing that
 // reads them: whoever configured a hook as a guard must not rely on it.
 func (s *Session) unused(sections []config.Section) {
-	what := map[string]string{"hooks": "runs no hooks", "mcpServers": "starts no MCP servers", "acp": "does not speak ACP"}
+	what := map[string]string{"hooks": "runs no hooks", "acp": "does not speak ACP"}
 	for _, x := range sections {
-		if string(x.Value) != "{}" {
+		if what[x.Key] != "" && string(x.Value) != "{}" {
 			s.warn("%s: %s has no effect yet: this version %s", x.From, x.Key, what[x.Key])
 		}
 	}
@@ -273,7 +292,8 @@ func (s *Session) register(roots []string) error {
 }
 
 func (s *Session) newExec() *codemode.Exec {
-	return codemode.NewExec(codemode.Options{Runner: s.runner, Servers: s.servers, Jobs: func(callID string) []string { return builtin.RunningJobs(s.jobs, callID) }})
+	return codemode.NewExec(codemode.Options{Runner: s.runner, Servers: s.servers.names, Registry: s.Registry, ServerOf: s.serverOf, Await: s.awaitNamed,
+		Jobs: func(callID string) []string { return builtin.RunningJobs(s.jobs, callID) }})
 }
 
 // loop makes the tools of an agent's loop.
@@ -381,6 +401,7 @@ func (s *Session) Keep(mimeType string, data []byte) (string, error) {
 func (s *Session) Close() {
 	s.jobs.Close()
 	s.runner.Close()
+	s.closeServers()
 }
 
 // A Description is a tool as `tools show` shows it.

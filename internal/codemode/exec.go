@@ -27,6 +27,15 @@ type Options struct {
 	// Servers are the names of the configured MCP servers, for the
 	// description: it names them whatever they answer.
 	Servers []string
+	// Registry is where the tools are while a program runs: a server may answer
+	// after it has begun. Nil: they are those of the view that admitted exec.
+	Registry *tool.Registry
+	// ServerOf names the configured server that a property of `tools` may belong
+	// to, which is no tool's; empty when there is none. Await returns when that
+	// server, or every one when none is named, has answered or had its time, or
+	// ctx ended, with a line for each that is missing. Nil: nothing is waited for.
+	ServerOf func(js string) string
+	Await    func(ctx context.Context, server string) (missing []string)
 	// Jobs returns a line for each background job that calls below the given
 	// call id started and that still runs (ruling 9). Nil: there are no jobs.
 	Jobs func(callID string) []string
@@ -81,7 +90,7 @@ func (x *Exec) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, erro
 	if err := json.Unmarshal(inv.Call.Args, &args); err != nil {
 		return tool.Fail(tool.CodeInvalidArgs, "reading the arguments of exec: %v", err), nil
 	}
-	h := &host{inv: inv, docs: &x.docs}
+	h := &host{ctx: ctx, inv: inv, exec: x}
 	out := &Outcome{}
 	err := x.runForgiving(ctx, args.Source, h, out)
 	h.replies.Wait() // nothing of this call outlives it
@@ -195,6 +204,9 @@ func (x *Exec) notes(h *host, out *Outcome) []string {
 	var notes []string
 	if done := h.changed(); done != "" && out.Err != nil {
 		notes = append(notes, "[Done before, and not undone: "+done+".]")
+	}
+	if missing := h.absent(); missing != "" {
+		notes = append(notes, "[Not in ALL_TOOLS: "+missing+"]")
 	}
 	if out.Err == nil && len(out.Printed) == 0 {
 		notes = append(notes, "[The program finished and printed nothing. Print with text(value), or return a value.]")

@@ -16,8 +16,9 @@ import (
 // host is what a running program reaches outside of its sandbox: nothing but
 // the executor's Dispatch.
 type host struct {
+	ctx     context.Context // of the exec call
 	inv     *tool.Invocation
-	docs    *docs
+	exec    *Exec
 	replies sync.WaitGroup
 
 	mu      sync.Mutex
@@ -26,34 +27,101 @@ type host struct {
 	printed bool            // line holds a line, even an empty one
 	done    map[string]int  // calls that may have changed something, by name
 	nobody  map[string]bool // ids of calls denied because nobody could be asked
+	missing []string        // servers that ALL_TOOLS was read without
 }
 
-// names are the properties of `tools`.
-func (h *host) names() []string { return h.docs.of(h.inv.View).names }
+// view is what there is by now.
+func (h *host) view() *tool.View {
+	if r := h.exec.opt.Registry; r != nil {
+		return r.View(h.inv.View.Mode(), h.inv.View.Scope())
+	}
+	return h.inv.View
+}
 
-// AllTools implements sandbox.Host.
-func (h *host) AllTools() []byte { return h.docs.of(h.inv.View).allTools() }
+func (h *host) page() *page { return h.exec.docs.of(h.view()) }
+
+// names are the properties of `tools`.
+func (h *host) names() []string { return h.page().names }
+
+// AllTools implements sandbox.Host. It waits for all servers, for the answer has
+// to be complete; the program waits for it.
+func (h *host) AllTools() []byte {
+	if await := h.exec.opt.Await; await != nil {
+		missing := await(h.ctx, "")
+		h.mu.Lock()
+		h.missing = missing
+		h.mu.Unlock()
+	}
+	return h.page().allTools()
+}
+
+// absent tells of the servers that ALL_TOOLS was read without.
+func (h *host) absent() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.missing, "; ")
+}
 
 // canonical is the tool's name behind a property of `tools`. A name that is
 // none stays as it is: the executor refuses it, with its nearest neighbours.
 func (h *host) canonical(js string) string {
-	if name, ok := h.inv.View.Canonical(js); ok {
+	if name, ok := h.view().Canonical(js); ok {
 		return name
 	}
 	return js
 }
 
-// Call implements sandbox.Host: one batch of calls to the executor.
+// Call implements sandbox.Host: one batch of calls to the executor. Calls of a
+// server that has not answered yet wait for it, together; nothing else does.
 func (h *host) Call(ctx context.Context, batch []sandbox.Call, reply func(int, sandbox.Reply)) {
-	calls := make([]tool.Call, len(batch))
+	var now []int
+	late := map[string][]int{}
 	for i, c := range batch {
-		calls[i] = tool.Call{Name: h.canonical(c.Name), Args: c.Args}
+		if server := h.awaited(c.Name); server != "" {
+			late[server] = append(late[server], i)
+		} else {
+			now = append(now, i)
+		}
+	}
+	h.dispatch(ctx, batch, now, nil, reply)
+	for server, of := range late {
+		h.replies.Go(func() {
+			h.dispatch(ctx, batch, of, h.exec.opt.Await(ctx, server), reply)
+		})
+	}
+}
+
+// awaited names the server that has to be waited for before a call of this name
+// can be made; empty when there is none.
+func (h *host) awaited(js string) string {
+	o := &h.exec.opt
+	if o.ServerOf == nil || o.Await == nil {
+		return ""
+	}
+	if _, known := h.view().Canonical(js); known {
+		return ""
+	}
+	return o.ServerOf(js)
+}
+
+// dispatch makes some calls of a batch. A call that is refused because there is
+// no such tool says too that its server is missing.
+func (h *host) dispatch(ctx context.Context, batch []sandbox.Call, of []int, missing []string, reply func(int, sandbox.Reply)) {
+	if len(of) == 0 {
+		return
+	}
+	calls := make([]tool.Call, len(of))
+	for i, at := range of {
+		calls[i] = tool.Call{Name: h.canonical(batch[at].Name), Args: batch[at].Args}
 	}
 	results := h.inv.Dispatch(ctx, calls)
 	h.replies.Go(func() {
 		for s := range results {
+			if s.Code == tool.CodeUnknownTool && len(missing) > 0 {
+				s.Parts = append(slices.Clip(s.Parts), msg.TextPart(strings.Join(missing, "; ")))
+			}
 			h.note(&s.Result)
-			reply(s.Index, toReply(&s.Result))
+			reply(of[s.Index], toReply(&s.Result))
 		}
 	})
 }
@@ -68,7 +136,7 @@ func (h *host) note(r *tool.Result) {
 		}
 		h.nobody[r.CallID] = true
 	}
-	e := h.inv.View.Visible(r.Name)
+	e := h.view().Visible(r.Name)
 	if r.Status != tool.Success || e == nil || e.Spec().Effect == tool.EffectRead || e.Spec().Effect == tool.EffectNone {
 		return
 	}

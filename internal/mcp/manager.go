@@ -28,7 +28,7 @@ type Options struct {
 	// Elicit answers a server that asks the person something, Sample one that
 	// asks for a model's completion. Nil refuses, and servers are told at the
 	// start that they need not ask.
-	Elicit func(ctx context.Context, server string, q *sdk.ElicitParams) (*sdk.ElicitResult, error)
+	Elicit Elicit
 	Sample func(ctx context.Context, server string, q *sdk.CreateMessageParams) (*sdk.CreateMessageResult, error)
 
 	// Logins holds what logging in has brought; nil means that servers which
@@ -45,6 +45,9 @@ type Options struct {
 	dial   func(Config) (sdk.Transport, error)
 	listen time.Duration
 }
+
+// Elicit puts a question of a server to a person.
+type Elicit func(ctx context.Context, server string, q *sdk.ElicitParams) (*sdk.ElicitResult, error)
 
 // A State is how a server is.
 type State string
@@ -171,7 +174,7 @@ func (m *Manager) Wait(ctx context.Context, names ...string) []Missing {
 	for _, s := range list {
 		why := s.settle(ctx)
 		if why != "" && len(names) > 0 {
-			why = s.revive(ctx)
+			why = s.revive(ctx, why)
 		}
 		if why != "" {
 			missing = append(missing, Missing{s.cfg.Name, why})

@@ -291,24 +291,21 @@ func (s *server) settle(ctx context.Context) string {
 	}
 }
 
-// revive has a server that failed tried again, and returns why it is not ready.
-func (s *server) revive(ctx context.Context) string {
+// revive has a server that failed tried again, unless that was just tried, and
+// returns why it is not ready; known is why it was not.
+func (s *server) revive(ctx context.Context, known string) string {
 	s.mu.Lock()
-	state, why := s.state, s.why
-	again := state == Failed && !time.Now().Before(s.retryAt)
+	again := s.state == Failed && !time.Now().Before(s.retryAt)
 	s.mu.Unlock()
-	if state == Ready {
-		return ""
+	if !again {
+		return known
 	}
-	if again {
-		if _, err := s.acquire(ctx); err == nil {
-			return ""
-		}
+	if _, err := s.acquire(ctx); err != nil {
 		s.mu.Lock()
-		state, why = s.state, s.why
-		s.mu.Unlock()
+		defer s.mu.Unlock()
+		return s.explain(s.state, s.why)
 	}
-	return s.explain(state, why)
+	return ""
 }
 
 func (s *server) explain(state State, why error) string {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -341,6 +342,20 @@ func (p *Policy) Hidden(path string) bool {
 		return false
 	}
 	return match(p.deny, &act{kind: actRead, tool: searchTool, path: path}, p.place) != nil
+}
+
+// Forbids says whether a rule denies every tool whose name begins with prefix,
+// such as mcp__github__.
+func (p *Policy) Forbids(prefix string) bool {
+	return slices.ContainsFunc(p.deny, func(r *rule) bool {
+		if r.path != nil || r.command != nil || r.domain != "" {
+			return false
+		}
+		if head, ok := strings.CutSuffix(r.name, "*"); ok && !strings.Contains(head, "*") {
+			return strings.HasPrefix(prefix, head)
+		}
+		return !r.pattern && strings.HasPrefix(r.name, "mcp__") && r.name+"__" == prefix
+	})
 }
 
 // byMode is what the approval mode says of an act that no deny or ask rule

@@ -1,0 +1,266 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"capstan/internal/codemode"
+	"capstan/internal/config"
+	"capstan/internal/mcp"
+	"capstan/internal/sched"
+	"capstan/internal/tool"
+)
+
+// servers are the MCP servers of a session: what is configured, and what runs.
+type servers struct {
+	configs []mcp.Config
+	names   []string // of configs, sorted
+	// broken says of each server that cannot be used as it is configured why.
+	broken  map[string]string
+	manager *mcp.Manager // nil when there are none
+
+	mu   sync.Mutex
+	told map[string]bool // what the user was told already
+}
+
+// readServers reads the servers of all layers. What is wrong with one costs that
+// one, and is a warning; in a file that the command line names it is an error.
+func (s *Session) readServers(set config.Settings) error {
+	var layers [][]mcp.Config
+	var faults []error
+	s.servers.broken, s.servers.told = map[string]string{}, map[string]bool{}
+	for _, section := range set.Sections {
+		if section.Key != "mcpServers" {
+			continue
+		}
+		value, off := without(section.Value)
+		for i := range layers {
+			layers[i] = slices.DeleteFunc(layers[i], func(c mcp.Config) bool { return slices.Contains(off, c.Name) })
+		}
+		list, found := mcp.Parse(value, section.From.String())
+		for i := range list {
+			list[i].From = section.At(list[i].Name).String()
+		}
+		layers = append(layers, list)
+		for _, f := range found {
+			f.Where = section.At(placeOf(f)...).String()
+			switch {
+			case f.Warning:
+				s.warn("%v", f)
+			case slices.Contains(s.opt.MCPConfig, section.From.File):
+				faults = append(faults, f)
+			default:
+				s.warn("%v", f)
+				if f.Server != "" {
+					s.servers.broken[f.Server] = f.Error()
+				}
+			}
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("reading the MCP servers: %w", err)
+	}
+	all, hidden := mcp.Merge(layers...)
+	for _, f := range hidden {
+		s.warn("%v", f)
+	}
+	for _, c := range all {
+		delete(s.servers.broken, c.Name) // another layer has it right
+		s.servers.configs, s.servers.names = append(s.servers.configs, c), append(s.servers.names, c.Name)
+	}
+	return nil
+}
+
+// without takes the servers out of a section that it turns off, with null or
+// disabled, and names them: those of farther layers are meant too.
+func without(section json.RawMessage) (rest json.RawMessage, off []string) {
+	var entries map[string]json.RawMessage
+	if json.Unmarshal(section, &entries) != nil {
+		return section, nil // which is reported where it is parsed
+	}
+	for name, raw := range entries {
+		var state struct {
+			Disabled bool `json:"disabled"`
+		}
+		if string(raw) == "null" || json.Unmarshal(raw, &state) == nil && state.Disabled {
+			off = append(off, name)
+			delete(entries, name)
+		}
+	}
+	rest, err := json.Marshal(entries)
+	if err != nil || off == nil {
+		return section, nil
+	}
+	return rest, off
+}
+
+// placeOf is the path of a fault's value in its section.
+func placeOf(f mcp.Fault) []string {
+	if f.Server == "" {
+		return nil
+	}
+	if key, ok := strings.CutPrefix(f.Path, "mcpServers."+f.Server+"."); ok {
+		return []string{f.Server, key}
+	}
+	return []string{f.Server}
+}
+
+// addServers hands the servers to a manager. None is started.
+func (s *Session) addServers(roots []string) error {
+	s.dropDenied()
+	if len(s.servers.configs) == 0 {
+		return nil
+	}
+	o := mcp.Options{Registry: s.Registry, Shell: s.shell, Dir: s.project, Roots: roots, Env: s.opt.Environ, Version: s.opt.Version, Elicit: s.opt.Elicit}
+	if o.Env == nil {
+		o.Env = []string{} // not the process's own: whoever opens the session says what there is
+	}
+	if s.home != "" {
+		o.Logins = mcp.NewLogins(loginsFile(s.home))
+	}
+	s.servers.manager = mcp.New(o)
+	return s.servers.manager.Add(s.servers.configs...)
+}
+
+func loginsFile(home string) string { return filepath.Join(home, ".capstan", "mcp-logins.json") }
+
+// dropDenied leaves out the servers that a rule denies as a whole, and those
+// outside of the scope: nothing of them could be called, and starting one is
+// running a program.
+func (s *Session) dropDenied() {
+	view := s.View()
+	s.servers.configs = slices.DeleteFunc(s.servers.configs, func(c mcp.Config) bool {
+		if s.rules.Forbids(serverPattern(c.Name)) {
+			s.scope.Disallow = append(slices.Clone(s.scope.Disallow), "mcp__"+c.Name)
+			s.servers.broken[c.Name] = "a rule of permissions.deny forbids all of its tools"
+			return true
+		}
+		return !view.Serves(c.Name)
+	})
+}
+
+// serverPattern begins the names of all tools of a server.
+func serverPattern(server string) string {
+	return strings.TrimSuffix(mcp.ToolName(server, "x"), "x")
+}
+
+// StartServers starts the configured servers that have not been, and waits for
+// none of them.
+func (s *Session) StartServers() {
+	if s.servers.manager != nil {
+		s.servers.manager.StartAll()
+	}
+}
+
+// AwaitServers starts the named servers, all when none is named, and waits until
+// each has answered or had its time. It returns a line for each that is missing.
+func (s *Session) AwaitServers(ctx context.Context, names ...string) []string {
+	var lines []string
+	for _, name := range names {
+		if why := s.servers.broken[name]; why != "" {
+			lines = append(lines, mcp.Missing{Server: name, Why: why}.String())
+		}
+	}
+	if s.servers.manager == nil || len(names) > 0 && len(lines) == len(names) {
+		return lines
+	}
+	for _, m := range s.servers.manager.Wait(ctx, names...) {
+		lines = append(lines, s.Redact(m.String()))
+	}
+	if ctx.Err() == nil {
+		s.tell(lines)
+	}
+	return lines
+}
+
+// tell tells the user, each thing once, which servers are missing, and what the
+// others' tools did to the description.
+func (s *Session) tell(lines []string) {
+	if s.opt.Notice == nil {
+		return
+	}
+	if w := codemode.Overflow(s.View()); w != "" {
+		lines = append(slices.Clip(lines), w)
+	}
+	s.servers.mu.Lock()
+	defer s.servers.mu.Unlock()
+	for _, l := range lines {
+		if !s.servers.told[l] {
+			s.servers.told[l] = true
+			s.opt.Notice(l)
+		}
+	}
+}
+
+// awaitForSearch waits for whatever a search could find.
+func (s *Session) awaitForSearch(ctx context.Context) []string { return s.AwaitServers(ctx) }
+
+// awaitNamed waits for one server, or for all.
+func (s *Session) awaitNamed(ctx context.Context, server string) []string {
+	if server == "" {
+		return s.AwaitServers(ctx)
+	}
+	return s.AwaitServers(ctx, server)
+}
+
+// serverOf names the configured server that a property of `tools` may belong to.
+// Of two that fit, the longer name is meant.
+func (s *Session) serverOf(js string) string {
+	best, most := "", 0
+	for _, c := range s.servers.configs {
+		if p := tool.JSName(serverPattern(c.Name)); strings.HasPrefix(js, p) && len(p) > most {
+			best, most = c.Name, len(p)
+		}
+	}
+	for name := range s.servers.broken {
+		if p := tool.JSName(serverPattern(name)); strings.HasPrefix(js, p) && len(p) > most {
+			best, most = name, len(p)
+		}
+	}
+	return best
+}
+
+// aboutServer is what there is to say of a server, for the index alone: the
+// user's words and its own.
+func (s *Session) aboutServer(name string) string {
+	const most = 2000
+	about := ""
+	for _, c := range s.servers.configs {
+		if c.Name == name {
+			about = c.Description
+		}
+	}
+	for _, st := range s.ServerStatus() {
+		if st.Name == name {
+			said := strings.Join(strings.Fields(st.Instructions), " ")
+			about = strings.TrimSpace(about + " " + said[:min(len(said), most)])
+		}
+	}
+	return strings.ToValidUTF8(about, "")
+}
+
+// ServerStatus tells how every server is, by name. Nothing is started by it.
+func (s *Session) ServerStatus() []mcp.Status {
+	if s.servers.manager == nil {
+		return nil
+	}
+	return s.servers.manager.Status()
+}
+
+// denied says whether a rule denies a tool, whatever its arguments.
+func (s *Session) denied(e *tool.Entry) bool {
+	verdict := s.rules.Explain(&sched.Request{Call: &tool.Call{Name: e.Spec().Name}, Entry: e})
+	return verdict.Decision == sched.Deny && verdict.Rule != ""
+}
+
+func (s *Session) closeServers() {
+	if s.servers.manager != nil {
+		s.servers.manager.Close()
+	}
+}
