@@ -224,7 +224,7 @@ func (f *agentFlags) converse(ctx context.Context, opt app.Options, ao app.Agent
 	for _, n := range c.Notes {
 		fmt.Fprintf(stderr, "capstan: note: %s\n", s.Redact(n))
 	}
-	out.Describe(headless.Session{ID: c.ID, Dir: opt.Dir, Model: c.Model.String(), Mode: s.Mode(), ApprovalMode: s.ApprovalMode(), Version: ao.Version, Structured: opt.Structured != nil, Tools: func() []string { return names(s.View()) }, Skills: s.Skills})
+	out.Describe(headless.Session{ID: c.ID, Dir: opt.Dir, Model: c.Model.String(), Mode: s.Mode(), ApprovalMode: s.ApprovalMode(), Version: ao.Version, Structured: opt.Structured != nil, Tools: func() []string { return names(s.View()) }, Skills: s.Skills, Servers: func() []headless.Server { return serverStates(s) }})
 	ended := &runs{session: s}
 	bad := f.serve(ctx, c, &shown{out, stdout, ao.Limits.Wall}, first, ended)
 	cause := context.Cause(ctx) // what comes later does not undo what has finished
@@ -298,6 +298,14 @@ func names(v *tool.View) []string {
 		out = append(out, d.Name)
 	}
 	return out
+}
+
+func serverStates(s *app.Session) []headless.Server {
+	var list []headless.Server
+	for _, st := range s.ServerStates() {
+		list = append(list, headless.Server{Name: st.Name, Status: st.State})
+	}
+	return list
 }
 
 // shown is where runs are shown, and how long each may take with that.

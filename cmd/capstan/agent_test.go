@@ -155,3 +155,25 @@ func cmdDeclared(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("declared (-want +got):\n%s", diff)
 	}
 }
+
+// cmdSameTools checks that all requests in a file declare the same tools, byte for
+// byte: sametools REQUESTS COUNT
+func cmdSameTools(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sametools REQUESTS COUNT")
+	}
+	var all []string
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		var sent struct{ Tools json.RawMessage }
+		ts.Check(json.Unmarshal([]byte(line), &sent))
+		all = append(all, string(sent.Tools))
+	}
+	if fmt.Sprint(len(all)) != args[1] {
+		ts.Fatalf("%d requests, want %s", len(all), args[1])
+	}
+	for i := range all {
+		if all[i] != all[0] || all[i] == "" {
+			ts.Fatalf("request %d declares other tools (-first +this):\n%s", i+1, cmp.Diff(all[0], all[i]))
+		}
+	}
+}

@@ -66,6 +66,7 @@ func runScripts(t *testing.T, dir string, env map[string]string) {
 		"masked":     cmdMasked,
 		"transcript": cmdTranscript,
 		"declared":   cmdDeclared,
+		"sametools":  cmdSameTools,
 	}
 	maps.Copy(cmds, llmtest.Commands())
 	testscript.Run(t, testscript.Params{

@@ -9,6 +9,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
@@ -30,6 +31,10 @@ type Options struct {
 	System func() string
 	// View returns what the model may see and call now.
 	View func() *tool.View
+	// Await is called before the calls of an answer are made, to wait for what
+	// they need to be there; it may put a Fault into one whose tool will not be.
+	// It returns when ctx ends at the latest. Nil waits for nothing.
+	Await func(ctx context.Context, calls []tool.Call)
 	// Hosted are tools that the provider runs itself, in its API's words. They
 	// are declared in every mode: no call of theirs comes to us (ruling 19).
 	Hosted []json.RawMessage

@@ -123,6 +123,9 @@ func (r *run) act(ans *answer) {
 	for i, c := range made {
 		calls[i] = tool.Call{ID: c.ID, Name: c.Name, Args: json.RawMessage(c.Args), Fault: c.Fault, Shown: r.sent.Visible(c.Name)}
 	}
+	if r.a.opt.Await != nil && ctx.Err() == nil {
+		r.a.opt.Await(ctx, calls)
+	}
 	results := make([]msg.Result, len(made))
 	for s := range r.a.rt.Start(ctx, r.a.opt.View, calls) {
 		results[s.Index] = outcome(&s.Result)

@@ -107,8 +107,8 @@ func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, err
 	c.Notes = append(append(c.Notes, warnings...), s.Warnings[told:]...)
 	ao := agent.Options{
 		Provider: c.Model.Provider, Family: c.Model.Family, Model: c.Model.Name,
-		System: s.prompt(o, memory), View: s.View, Sched: s.calls, Log: c.log, History: state.Messages,
-		Hosted: c.Model.Hosted, Limits: o.Limits, Structured: s.opt.Structured, Emit: s.ahead(o.Emit),
+		System: s.prompt(o, memory), View: s.View, Await: s.awaitCalls, Sched: s.calls, Log: c.log, History: state.Messages,
+		Hosted: c.Model.Hosted, Limits: o.Limits, Structured: s.opt.Structured, Emit: s.startingServers(s.ahead(o.Emit)),
 	}
 	if s.structured != nil {
 		ao.ReadStructured = s.structured.Read

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"capstan/internal/agent"
 	"capstan/internal/codemode"
 	"capstan/internal/config"
 	"capstan/internal/mcp"
@@ -150,6 +151,41 @@ func serverPattern(server string) string {
 	return strings.TrimSuffix(mcp.ToolName(server, "x"), "x")
 }
 
+// startingServers starts the servers once the first request is on its way, so
+// that they have come up when the model wants them and no request waits.
+func (s *Session) startingServers(emit func(agent.Event)) func(agent.Event) {
+	if s.servers.manager == nil {
+		return emit
+	}
+	var once sync.Once
+	return func(e agent.Event) {
+		once.Do(func() { go s.StartServers() })
+		if emit != nil {
+			emit(e)
+		}
+	}
+}
+
+// awaitCalls waits for the servers of tools that a model calls and that are not
+// there: of a session that is gone on with, say. What stays missing is said to
+// the model.
+func (s *Session) awaitCalls(ctx context.Context, calls []tool.Call) {
+	view := s.View()
+	for i := range calls {
+		name := calls[i].Name
+		if c, ok, _ := view.Unwrap(calls[i]); ok {
+			name = c.Name
+		}
+		server := s.serverOf(tool.JSName(name))
+		if server == "" || view.Visible(name) != nil {
+			continue
+		}
+		if missing := s.AwaitServers(ctx, server); len(missing) > 0 && calls[i].Fault == "" {
+			calls[i].Fault = fmt.Sprintf("%s was not run: %s", name, strings.Join(missing, "; "))
+		}
+	}
+}
+
 // StartServers starts the configured servers that have not been, and waits for
 // none of them.
 func (s *Session) StartServers() {
@@ -243,6 +279,29 @@ func (s *Session) aboutServer(name string) string {
 		}
 	}
 	return strings.ToValidUTF8(about, "")
+}
+
+// A ServerState is a configured server in a word: connected, pending or failed.
+type ServerState struct{ Name, State string }
+
+// ServerStates returns how the configured servers are, by name.
+func (s *Session) ServerStates() []ServerState {
+	var list []ServerState
+	for _, st := range s.ServerStatus() {
+		word := "pending"
+		switch st.State {
+		case mcp.Ready:
+			word = "connected"
+		case mcp.Failed, mcp.Stopped:
+			word = "failed"
+		}
+		list = append(list, ServerState{st.Name, word})
+	}
+	for name := range s.servers.broken {
+		list = append(list, ServerState{name, "failed"})
+	}
+	slices.SortFunc(list, func(a, b ServerState) int { return strings.Compare(a.Name, b.Name) })
+	return list
 }
 
 // ServerStatus tells how every server is, by name. Nothing is started by it.

@@ -65,6 +65,14 @@ type Session struct {
 	Tools func() []string
 	// Skills returns the names of the skills that it may load.
 	Skills func() []string
+	// Servers are the configured MCP servers as they are when it begins.
+	Servers func() []Server
+}
+
+// A Server is an MCP server: connected, pending or failed.
+type Server struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
 }
 
 // A Writer shows runs. Its methods may be called from several goroutines; what

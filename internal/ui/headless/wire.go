@@ -21,7 +21,7 @@ type initLine struct {
 	Dir            string   `json:"cwd"`
 	Model          string   `json:"model"`
 	Tools          []string `json:"tools"`
-	MCPServers     []string `json:"mcp_servers"`
+	MCPServers     []Server `json:"mcp_servers"`
 	PermissionMode string   `json:"permissionMode"`  // in the words of Claude Code
 	ApprovalMode   string   `json:"permission_mode"` // in ours and those of qwen-code
 	SlashCommands  []string `json:"slash_commands"`
@@ -121,12 +121,16 @@ func (w *Writer) init() {
 	if s.Tools != nil {
 		tools = append(tools, s.Tools()...)
 	}
+	servers := []Server{}
+	if s.Servers != nil {
+		servers = append(servers, s.Servers()...)
+	}
 	none, skills := []string{}, []string{}
 	if s.Skills != nil {
 		skills = append(skills, s.Skills()...)
 	}
 	w.line(initLine{Type: "system", Subtype: "init", UUID: uuid(), SessionID: s.ID, Dir: s.Dir, Model: s.Model, Tools: tools,
-		MCPServers: none, PermissionMode: permission, ApprovalMode: s.ApprovalMode, SlashCommands: none, Agents: none, Skills: skills,
+		MCPServers: servers, PermissionMode: permission, ApprovalMode: s.ApprovalMode, SlashCommands: none, Agents: none, Skills: skills,
 		Plugins: none, OutputStyle: "default", Mode: s.Mode, Version: s.Version})
 }
 
