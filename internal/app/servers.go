@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"capstan/internal/agent"
 	"capstan/internal/codemode"
@@ -151,6 +152,10 @@ func serverPattern(server string) string {
 	return strings.TrimSuffix(mcp.ToolName(server, "x"), "x")
 }
 
+// headStart is what the first request gets before servers are started, for twenty
+// of them at once take the machine away from it.
+const headStart = 50 * time.Millisecond
+
 // startingServers starts the servers once the first request is on its way, so
 // that they have come up when the model wants them and no request waits.
 func (s *Session) startingServers(emit func(agent.Event)) func(agent.Event) {
@@ -159,7 +164,7 @@ func (s *Session) startingServers(emit func(agent.Event)) func(agent.Event) {
 	}
 	var once sync.Once
 	return func(e agent.Event) {
-		once.Do(func() { go s.StartServers() })
+		once.Do(func() { time.AfterFunc(headStart, s.StartServers) })
 		if emit != nil {
 			emit(e)
 		}
