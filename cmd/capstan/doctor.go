@@ -14,20 +14,22 @@ func newDoctor() *cobra.Command {
 	var f struct {
 		session sessionFlags
 		json    bool
+		servers bool
 	}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Try what this machine can do, and say which protections are in force",
 		Long: `Tries each layer of the sandbox, the keeper of shell commands, the settings, the
 keys of models, and the directories where texts and sessions are kept, and prints
-what it found. Exits with 1 when something that is required does not work.`,
+what it found. MCP servers are listed; --servers starts them too. Exits with 1 when
+something that is required does not work.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opt, err := f.session.options()
 			if err != nil {
 				return err
 			}
-			checks := app.Doctor(cmd.Context(), opt)
+			checks := app.Doctor(cmd.Context(), opt, f.servers)
 			if err := printChecks(checks, f.json); err != nil {
 				return failed(err)
 			}
@@ -40,6 +42,7 @@ what it found. Exits with 1 when something that is required does not work.`,
 		},
 	}
 	f.session.register(cmd)
+	cmd.Flags().BoolVar(&f.servers, "servers", false, "start the configured MCP servers too")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	return cmd
 }

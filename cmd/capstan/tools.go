@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -67,6 +68,23 @@ func (f *viewFlags) open(fallback tool.Mode) (*app.Session, *tool.View, error) {
 	return s, s.View(), nil
 }
 
+// openReady is open once the servers have answered, or had their time: whoever
+// looks at the tools wants to see theirs.
+func (f *viewFlags) openReady(ctx context.Context, fallback tool.Mode) (*app.Session, *tool.View, error) {
+	s, _, err := f.open(fallback)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, line := range s.AwaitServers(ctx) {
+		warn(line)
+	}
+	if ctx.Err() != nil {
+		s.Close()
+		return nil, nil, &exitError{code: exitInterrupted}
+	}
+	return s, s.View(), nil
+}
+
 const modeHelp = "direct, code or both; the settings decide when it is not given"
 
 func newToolsList() *cobra.Command {
@@ -75,8 +93,8 @@ func newToolsList() *cobra.Command {
 		Use:   "list",
 		Short: "List the tools and who may call them from where",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			s, v, err := f.open("")
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, v, err := f.openReady(cmd.Context(), "")
 			if err != nil {
 				return err
 			}
@@ -146,8 +164,8 @@ func newToolsShow() *cobra.Command {
 		Short:   "Show one tool: description, signature, schema, who may call it",
 		Example: "  capstan tools show read_file",
 		Args:    arguments(1, 1, "the name of a tool"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			s, v, err := f.open("")
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, v, err := f.openReady(cmd.Context(), "")
 			if err != nil {
 				return err
 			}
@@ -171,8 +189,8 @@ func newToolsTypes() *cobra.Command {
 		Use:   "types",
 		Short: "Print TypeScript declarations of everything a program can use",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			s, v, err := f.open(tool.Code)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, v, err := f.openReady(cmd.Context(), tool.Code)
 			if err != nil {
 				return err
 			}
@@ -195,8 +213,8 @@ func newToolsDeclarations() *cobra.Command {
 		Use:   "declarations",
 		Short: "Print the tools exactly as a model is told of them",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			s, v, err := f.open("")
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, v, err := f.openReady(cmd.Context(), "")
 			if err != nil {
 				return err
 			}

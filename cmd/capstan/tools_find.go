@@ -186,8 +186,8 @@ func newToolsCost() *cobra.Command {
 		Short: "Show what the tools take of every request, by mode and server",
 		Long:  "Show what the declarations of the tools take of every request to a model, by mode\nand by server. Bytes are those of compact JSON; tokens are estimated at four bytes\neach. IF SHOWN is what the deferred tools would add.",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			s, _, err := f.open("")
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, _, err := f.openReady(cmd.Context(), "")
 			if err != nil {
 				return err
 			}

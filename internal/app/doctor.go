@@ -26,8 +26,9 @@ type Check struct {
 }
 
 // Doctor tries what a session needs on this machine. Nothing is concluded from
-// a version or a file: each layer is shown by what it prevents.
-func Doctor(ctx context.Context, o Options) []Check {
+// a version or a file: each layer is shown by what it prevents. MCP servers are
+// started only when servers is set.
+func Doctor(ctx context.Context, o Options, servers bool) []Check {
 	checks := []Check{build()}
 	o.Program = true
 	s, err := Open(o)
@@ -37,7 +38,34 @@ func Doctor(ctx context.Context, o Options) []Check {
 	defer s.Close()
 	checks = append(checks, settings(s), models(s))
 	checks = append(checks, sandboxLayers(ctx, s)...)
-	return append(checks, program(ctx, s), keeper(ctx, s), stateDirectory(s), sessionDirectory(s))
+	checks = append(checks, program(ctx, s))
+	return append(checks, append(tryServers(ctx, s, servers), keeper(ctx, s), stateDirectory(s), sessionDirectory(s))...)
+}
+
+// tryServers lists the configured servers, or starts them and says how that went.
+func tryServers(ctx context.Context, s *Session, start bool) []Check {
+	var names []string
+	for _, v := range s.Servers() {
+		names = append(names, v.Name)
+	}
+	switch {
+	case len(names) == 0:
+		return nil
+	case !start:
+		return []Check{{Name: "MCP servers", OK: true, Detail: fmt.Sprintf("%d configured: %s (not started: --servers tries them)", len(names), strings.Join(names, ", "))}}
+	}
+	var checks []Check
+	for _, t := range s.TestServers(ctx, names...) {
+		c := Check{Name: "MCP server " + t.Name, OK: t.Fault == "", Detail: fmt.Sprintf("%d tools", t.Tools)}
+		if !c.OK {
+			c.Detail = strings.Join(strings.Fields(t.Fault), " ")
+		}
+		if n := len(t.Warnings); n > 0 {
+			c.Detail += fmt.Sprintf("; %d warnings, 'capstan mcp get %s' shows them", n, t.Name)
+		}
+		checks = append(checks, c)
+	}
+	return checks
 }
 
 func build() Check {

@@ -112,30 +112,12 @@ func (s *TrustStore) load() (trustFile, error) {
 	return f, nil
 }
 
-// store writes the file beside the old one and puts it in its place.
-func (s *TrustStore) store(f trustFile) (err error) {
-	path := s.path()
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // keep the link of those who keep their settings elsewhere
-	}
+func (s *TrustStore) store(f trustFile) error {
 	src, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".trusted-*") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(tmp.Name())
-		}
-	}()
-	_, err = tmp.Write(append(src, '\n'))
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
+	return replaceFile(s.path(), append(src, '\n'), 0o600)
 }
 
 func resolveDir(dir string) (string, error) {

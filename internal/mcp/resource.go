@@ -88,8 +88,11 @@ func (m *Manager) Resources(ctx context.Context, server string) ([]Resource, err
 // A Prompt is a text with gaps that a server offers; surfaces make commands of
 // them.
 type Prompt struct {
-	Server, Name, Title, Description string
-	Arguments                        []PromptArgument
+	Server      string           `json:"server"`
+	Name        string           `json:"name"`
+	Title       string           `json:"title,omitempty"`
+	Description string           `json:"description,omitempty"`
+	Arguments   []PromptArgument `json:"arguments,omitempty"`
 }
 
 // A PromptArgument is a gap in a Prompt.
