@@ -126,7 +126,7 @@ func (f *execFlags) run(outer context.Context, source string) (err error) {
 	defer interrupt(nil)
 	if t, err := terminal.Open(terminal.Options{Color: color(), Interrupt: func() { interrupt(terminal.ErrInterrupted) }}); err == nil {
 		defer t.Close()
-		opt.Approver = t // without a terminal nobody can be asked
+		opt.Approver, opt.Ask = t, t.Ask // without a terminal nobody can be asked
 	}
 	s, err := app.Open(opt)
 	if err != nil {

@@ -36,7 +36,7 @@ func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 	if d := ts.MkAbs("."); d != "" {
 		cmd.Dir = d
 	}
-	for _, name := range []string{"PATH", "HOME", "MARK", "REPO", "XDG_STATE_HOME"} {
+	for _, name := range []string{"PATH", "HOME", "MARK", "REPO", "SERVER", "XDG_STATE_HOME"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	cmd.Env = append(cmd.Env, "TERM=dumb")

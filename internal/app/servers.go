@@ -119,7 +119,7 @@ func (s *Session) addServers(roots []string) error {
 	if len(s.servers.configs) == 0 {
 		return nil
 	}
-	o := mcp.Options{Registry: s.Registry, Shell: s.shell, Dir: s.project, Roots: roots, Env: s.opt.Environ, Version: s.opt.Version, Elicit: s.opt.Elicit}
+	o := mcp.Options{Registry: s.Registry, Shell: s.shell, Dir: s.project, Roots: roots, Env: s.opt.Environ, Version: s.opt.Version, Elicit: s.elicit()}
 	if o.Env == nil {
 		o.Env = []string{} // not the process's own: whoever opens the session says what there is
 	}

@@ -16,7 +16,6 @@ import (
 	"capstan/internal/builtin"
 	"capstan/internal/codemode"
 	"capstan/internal/config"
-	"capstan/internal/mcp"
 	"capstan/internal/msg"
 	"capstan/internal/policy"
 	"capstan/internal/sandbox/quickjs"
@@ -50,8 +49,8 @@ type Options struct {
 	Observe func(sched.Event)
 	// Approver asks a person; nil when nobody can be asked.
 	Approver sched.Approver
-	// Elicit asks a person what a server wants to know; nil refuses.
-	Elicit mcp.Elicit
+	// Ask asks a person what a server wants to know; nil when nobody can be asked.
+	Ask Ask
 	// Notice gets what the user should know and what turns out only while the
 	// session runs, from any goroutine; nil drops it.
 	Notice  func(text string)
