@@ -34,6 +34,41 @@ func (s *Session) collectSecrets() {
 			s.secretHeader(h)
 		}
 	}
+	for _, h := range s.serverSecrets() {
+		s.secretHeader(h)
+	}
+	for _, c := range s.servers.configs {
+		s.address(c.URL)
+	}
+}
+
+// withDefault is a variable of a server's configuration that has a default, which
+// is no secret.
+var withDefault = regexp.MustCompile(`(\$\{[^}:]*):-[^}]*\}`)
+
+// serverSecrets are the headers of MCP servers, and what else of their
+// configuration is called like a secret or takes its value from a variable that
+// is.
+func (s *Session) serverSecrets() []config.Header {
+	var list []config.Header
+	add := func(name, value string, always bool) {
+		value = withDefault.ReplaceAllString(value, "$1}")
+		if always || secretName.MatchString(name) || secretName.MatchString(strings.Join(variable.FindAllString(value, -1), " ")) {
+			list = append(list, config.Header{Name: name, Value: value})
+		}
+	}
+	for _, c := range s.servers.configs {
+		for name, value := range c.Headers {
+			add(name, value, true)
+		}
+		for name, value := range c.Env {
+			add(name, value, false)
+		}
+		for _, text := range append([]string{c.URL}, c.Args...) {
+			add("", text, false)
+		}
+	}
+	return list
 }
 
 // secret remembers a text that must not be shown or recorded.
@@ -107,6 +142,16 @@ func (s *Session) Redact(text string) string {
 // environment would be shown them.
 func (s *Session) keyVariables() []string {
 	var names []string
+	take := func(h config.Header) {
+		for _, ref := range variable.FindAllStringSubmatch(h.Value, -1) {
+			if !plainName.MatchString(ref[1]) {
+				names = append(names, ref[1])
+			}
+		}
+	}
+	for _, h := range s.serverSecrets() {
+		take(h)
+	}
 	for _, p := range s.set.Providers {
 		if p.KeyEnv != "" {
 			names = append(names, p.KeyEnv)

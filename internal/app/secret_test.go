@@ -58,6 +58,25 @@ func TestRedactUnused(t *testing.T) {
 	}
 }
 
+// What MCP servers are given in secret does not show either, and commands do not
+// get the variables that it comes from.
+func TestServerSecrets(t *testing.T) {
+	noEnv(t)
+	for name, value := range map[string]string{"HUB_TOKEN": "secret-of-hub", "GATE": "secret-of-gate", "API_KEY": "secret-of-args", "PLAIN": "not-a-secret-1"} {
+		t.Setenv(name, value)
+	}
+	s := open(t, Options{}, map[string]string{"~/.capstan/settings.json": `{"mcpServers": {
+		"a": {"command": "x", "args": ["--key=${API_KEY:-none}"], "env": {"GITHUB": "${HUB_TOKEN}", "PASSWORD": "secret-of-env", "DIR": "${HOME}/x", "MODE": "${PLAIN}"}},
+		"b": {"url": "https://me:secret-of-address@b.test/", "headers": {"X-Gate": "${GATE}"}}}}`})
+	want := []string{"secret-of-address", "secret-of-args", "secret-of-env", "secret-of-gate", "secret-of-hub"}
+	if diff := cmp.Diff(want, slices.Sorted(slices.Values(s.secrets))); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"API_KEY", "GATE", "HUB_TOKEN"}, slices.Sorted(slices.Values(s.keyVariables()))); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Which words of a header are secret.
 func TestSecretHeader(t *testing.T) {
 	env := map[string]string{"HOME": "/home/somebody-1", "TOKEN": "token-of-mine-1", "EMPTY": ""}

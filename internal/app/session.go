@@ -16,6 +16,7 @@ import (
 	"capstan/internal/builtin"
 	"capstan/internal/codemode"
 	"capstan/internal/config"
+	"capstan/internal/mcp"
 	"capstan/internal/msg"
 	"capstan/internal/policy"
 	"capstan/internal/sandbox/quickjs"
@@ -222,7 +223,7 @@ func (s *Session) roots(project string) ([]string, error) {
 }
 
 func (s *Session) policy(set config.Settings, home string, roots []string) (*policy.Policy, error) {
-	o := policy.Options{Dir: s.opt.Dir, Roots: roots, Home: home, Readable: append([]string{s.spill.dir}, s.skills.Folders()...), HidesDenied: true}
+	o := policy.Options{Dir: s.opt.Dir, Roots: roots, Home: home, Readable: append([]string{s.spill.dir}, s.skills.Folders()...), HidesDenied: true, ToolOf: mcp.ToolName}
 	if !s.opt.Program { // for one program there is no such flag
 		o.AllowFlag = "--allowed-tools"
 	}

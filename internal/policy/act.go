@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -30,6 +31,7 @@ const (
 type act struct {
 	kind     actKind
 	tool     string      // the name that rules know it by
+	also     string      // another one: of a tool that stands for a server that it names
 	path     string      // actRead, actWrite: absolute, resolved
 	words    []word      // actCommand
 	prefixed bool        // actCommand: with assignments before it
@@ -67,7 +69,7 @@ func (p *Policy) acts(r *sched.Request, stopped func() bool) []act {
 	spec := r.Entry.Spec()
 	switch spec.Effect {
 	case tool.EffectNone:
-		return []act{{kind: actUse, tool: spec.Name, harmless: true}}
+		return []act{{kind: actUse, tool: spec.Name, also: p.onServer(spec, r.Call.Args), harmless: true}}
 	case tool.EffectRead, tool.EffectWrite:
 		return pathActs(spec, r.Access)
 	case tool.EffectExec:
@@ -75,7 +77,23 @@ func (p *Policy) acts(r *sched.Request, stopped func() bool) []act {
 	}
 	// What web_fetch asks for changes nothing, but the question itself can tell
 	// something: so plan mode asks instead of denying it.
-	return []act{{kind: actUse, tool: spec.Name, host: hostOf(r), reads: spec.Name == webTool}}
+	return []act{{kind: actUse, tool: spec.Name, also: p.onServer(spec, r.Call.Args), host: hostOf(r), reads: spec.Name == webTool}}
+}
+
+// resourceTools are our tools that use an MCP server, which their argument names:
+// a rule for that server is about them too.
+var resourceTools = []string{"read_mcp_resource", "list_mcp_resources"}
+
+// onServer is the name that a call of one of them would have as a tool of its
+// server; empty for other tools.
+func (p *Policy) onServer(spec *tool.Spec, args json.RawMessage) string {
+	var in struct {
+		Server string `json:"server"`
+	}
+	if p.toolOf == nil || spec.Server != "" || !slices.Contains(resourceTools, spec.Name) || json.Unmarshal(args, &in) != nil || in.Server == "" {
+		return ""
+	}
+	return p.toolOf(in.Server, spec.Name)
 }
 
 func pathActs(spec *tool.Spec, access tool.Access) []act {

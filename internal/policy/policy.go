@@ -76,6 +76,9 @@ type Options struct {
 	// Tools are the names of the registered tools. When given, a rule that
 	// names none of them is reported.
 	Tools []string
+	// ToolOf is the name under which a tool of an MCP server is registered; nil
+	// when there are no servers.
+	ToolOf func(server, tool string) string
 	// Settings is the file that suggestions name; empty means
 	// ~/.capstan/settings.json.
 	Settings string
@@ -95,6 +98,7 @@ type Policy struct {
 	place            *place
 	readable         []string
 	allow, ask, deny []*rule
+	toolOf           func(server, tool string) string
 	settings         string
 	allowFlag        string
 	hidesDenied      bool
@@ -105,7 +109,7 @@ type Policy struct {
 // permissions.ask that cannot be read is an error, for ignoring it would run
 // what it forbids; one of permissions.allow is dropped with a warning.
 func New(o Options) (*Policy, []string, error) {
-	p := &Policy{settings: o.Settings, allowFlag: o.AllowFlag, hidesDenied: o.HidesDenied, otherShell: runtime.GOOS == "windows"}
+	p := &Policy{settings: o.Settings, allowFlag: o.AllowFlag, toolOf: o.ToolOf, hidesDenied: o.HidesDenied, otherShell: runtime.GOOS == "windows"}
 	if o.Mode == "" {
 		o.Mode = Default
 	}

@@ -175,7 +175,7 @@ func (r *rule) covers(name string) bool {
 
 // matches says whether the rule speaks of the act.
 func (r *rule) matches(a *act, pl *place) bool {
-	named := r.covers(a.tool)
+	named := r.covers(a.tool) || a.also != "" && r.covers(a.also)
 	onPath := a.kind == actRead || a.kind == actWrite
 	kin := r.family != actUse && r.family == a.kind
 	allow := r.List == "allow"

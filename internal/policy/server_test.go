@@ -1,0 +1,74 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"capstan/internal/sched"
+	"capstan/internal/tool"
+)
+
+// A rule for a server is about its resources too, which tools of ours read.
+func TestResourcesOfServers(t *testing.T) {
+	toolOf := func(server, tool string) string { return "mcp__" + server + "__" + tool }
+	for _, c := range []struct {
+		rule, tool, args string
+		effect           tool.Effect
+		mode             Mode
+		want             sched.Decision
+	}{
+		{"", "read_mcp_resource", `{"server":"a"}`, tool.EffectUnknown, Default, sched.Ask},
+		{"allow mcp__a", "read_mcp_resource", `{"server":"a"}`, tool.EffectUnknown, Default, sched.Allow},
+		{"allow mcp__a", "read_mcp_resource", `{"server":"b"}`, tool.EffectUnknown, Default, sched.Ask},
+		{"allow read_mcp_resource", "read_mcp_resource", `{"server":"b"}`, tool.EffectUnknown, Default, sched.Allow},
+		{"ask mcp__a__*", "read_mcp_resource", `{"server":"a"}`, tool.EffectUnknown, Yolo, sched.Ask},
+		{"deny mcp__a", "read_mcp_resource", `{"server":"a"}`, tool.EffectUnknown, Yolo, sched.Deny},
+		{"deny mcp__a", "list_mcp_resources", `{"server":"a"}`, tool.EffectNone, Default, sched.Deny},
+		{"deny mcp__a", "list_mcp_resources", `{}`, tool.EffectNone, Default, sched.Allow},
+		{"deny mcp__a", "other", `{"server":"a"}`, tool.EffectUnknown, Yolo, sched.Allow},
+	} {
+		o := Options{Mode: c.mode, Dir: t.TempDir(), ToolOf: toolOf}
+		if c.rule != "" {
+			o.Rules = ruleOf(c.rule)
+		}
+		p, _, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r tool.Registry
+		if err := r.Add(tool.New(tool.Spec{Name: c.tool, Description: "d", Effect: c.effect}, nothing)); err != nil {
+			t.Fatal(err)
+		}
+		v := p.Decide(t.Context(), &sched.Request{Call: &tool.Call{Name: c.tool, Args: json.RawMessage(c.args)}, Entry: r.Tools()[0]})
+		if v.Decision != c.want {
+			t.Errorf("%s, %s %s: %v (%s), want %v", c.rule, c.tool, c.args, v.Decision, v.Reason, c.want)
+		}
+	}
+}
+
+// Which rules forbid a server as a whole.
+func TestForbids(t *testing.T) {
+	for rule, want := range map[string]bool{
+		"deny mcp__a": true, "deny mcp__a__*": true, "deny mcp__*": true, "deny *": true, "deny mcp__a*": true,
+		"deny mcp__b": false, "deny mcp__a__x": false, "deny mcp__a__x*": false, "allow mcp__a": false, "ask mcp__a": false, "deny Bash(mcp__a:*)": false,
+	} {
+		p, _, err := New(Options{Dir: t.TempDir(), Rules: ruleOf(rule)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Forbids("mcp__a__"); got != want {
+			t.Errorf("%s forbids a: %v, want %v", rule, got, want)
+		}
+	}
+}
+
+func ruleOf(text string) []Rule {
+	list, rule, _ := strings.Cut(text, " ")
+	return []Rule{{List: list, Text: rule}}
+}
+
+func nothing(context.Context, *tool.Invocation, struct{}) (tool.Result, error) {
+	return tool.Result{}, nil
+}
