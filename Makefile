@@ -1,5 +1,5 @@
 # Everything here is a short name for a command that works without make.
-.PHONY: build test bench bench-search fidelity mutants conformance oracle lint vet engine rename-module
+.PHONY: build test bench bench-search fidelity mutants conformance e2e-node oracle lint vet engine rename-module
 
 export CGO_ENABLED ?= 0
 
@@ -35,6 +35,10 @@ mutants:
 # Writes docs/conformance.md from the ids that tests cite.
 conformance:
 	go run ./script/conformance
+
+# Runs three MCP servers from npm in programs (needs node, npm and the network).
+e2e-node:
+	CAPSTAN_E2E_NODE=1 go test -timeout 5m -run TestNodeServers -v ./cmd/capstan
 
 # Holds the wire formats against the providers' own SDKs, in a module of its own.
 oracle:
