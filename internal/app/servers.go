@@ -220,14 +220,22 @@ func (s *Session) AwaitServers(ctx context.Context, names ...string) []string {
 	return lines
 }
 
-// tell tells the user, each thing once, which servers are missing, and what the
-// others' tools did to the description.
+// tell tells the user, each thing once, which servers are missing, what is wrong
+// with tools of others, and what they did to the description.
 func (s *Session) tell(lines []string) {
 	if s.opt.Notice == nil {
 		return
 	}
-	if w := codemode.Overflow(s.View()); w != "" {
-		lines = append(slices.Clip(lines), w)
+	lines = slices.Clone(lines)
+	for _, st := range s.ServerStatus() {
+		if n := len(st.Warnings); n > 0 && st.State == mcp.Ready {
+			lines = append(lines, fmt.Sprintf("MCP server %s: %s%s", st.Name, s.Redact(st.Warnings[0]), more(n-1, st.Name)))
+		}
+	}
+	view := s.View()
+	lines = append(lines, view.Warnings()...)
+	if w := codemode.Overflow(view); w != "" {
+		lines = append(lines, w)
 	}
 	s.servers.mu.Lock()
 	defer s.servers.mu.Unlock()
@@ -237,6 +245,13 @@ func (s *Session) tell(lines []string) {
 			s.opt.Notice(l)
 		}
 	}
+}
+
+func more(n int, server string) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (and %d more: capstan mcp get %s)", n, server)
 }
 
 // awaitForSearch waits for whatever a search could find.

@@ -1,0 +1,187 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"capstan/internal/tool"
+	"capstan/internal/ui/terminal"
+)
+
+// hub is a server over HTTP with so many tools, and the settings that name it.
+func hub(t *testing.T, tools int, more string) string {
+	t.Helper()
+	server := sdk.NewServer(&sdk.Implementation{Name: "hub", Version: "1"}, nil)
+	for i := range tools {
+		sdk.AddTool(server, &sdk.Tool{Name: fmt.Sprintf("t%03d", i), Description: strings.Repeat("words ", 20)},
+			func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+				return &sdk.CallToolResult{}, nil, nil
+			})
+	}
+	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
+	t.Cleanup(web.Close)
+	return fmt.Sprintf(`{"mcpServers": {"hub": {"url": %q%s}}}`, web.URL, more)
+}
+
+// Nothing is started, and nothing changes in what is sent, until something needs a
+// server; tools that are marked are shown once it has answered, and the one
+// warning about those that have no room comes then.
+func TestServersAnswer(t *testing.T) {
+	for _, c := range []struct {
+		name, more string
+		shown      bool
+		notices    int
+	}{
+		{"deferred", "", false, 0},
+		{"marked", `, "alwaysLoad": true`, true, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var notices []string
+			o := Options{Mode: tool.Code, Notice: func(s string) { notices = append(notices, s) }}
+			s := open(t, o, map[string]string{"~/.capstan/settings.json": hub(t, 100, c.more)})
+			before := wire(t, s)
+			if st := s.ServerStatus(); len(st) != 1 || st[0].State != "idle" {
+				t.Errorf("%+v", st)
+			}
+			if missing := s.AwaitServers(t.Context()); missing != nil {
+				t.Fatal(missing)
+			}
+			s.AwaitServers(t.Context()) // nothing is told twice
+			after := wire(t, s)
+			if (before != after) != c.shown || strings.Contains(after, "mcp__hub__t000") != c.shown {
+				t.Errorf("it is shown: %v", before != after)
+			}
+			if len(notices) != c.notices || c.notices > 0 && !strings.Contains(notices[0], "are left to tool_search") {
+				t.Errorf("%q", notices)
+			}
+			if diff := cmp.Diff([]ServerState{{"hub", "connected"}}, s.ServerStates()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A direct call waits for the server of its tool; one whose server is missing is
+// refused with the reason, before anybody is asked.
+func TestCallsAwaitServers(t *testing.T) {
+	settings := strings.TrimSuffix(hub(t, 1, ""), "}}") + `, "dead": {"url": "http://127.0.0.1:1/mcp"}, "odd": {"command": 7}}}`
+	s := open(t, Options{Mode: tool.Direct}, map[string]string{"~/.capstan/settings.json": settings})
+	bridged := func(name string) tool.Call {
+		args, err := json.Marshal(map[string]any{"name": name, "arguments": map[string]any{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tool.Call{Name: tool.ToolCallName, Args: args}
+	}
+	calls := []tool.Call{bridged("mcp__hub__t000"), {Name: "mcp__dead__x", Args: json.RawMessage(`{}`)}, bridged("mcp__odd__x"), bridged("mcp__nobody__x"), {Name: "read_file", Args: json.RawMessage(`{}`)}}
+	s.awaitCalls(t.Context(), calls)
+	if s.View().Visible("mcp__hub__t000") == nil {
+		t.Error("the server was not waited for")
+	}
+	var faults []string
+	for _, c := range calls {
+		fault, _, _ := strings.Cut(c.Fault, "missing: ")
+		faults = append(faults, fault)
+	}
+	if diff := cmp.Diff([]string{"", "mcp__dead__x was not run: MCP server dead is ", "mcp__odd__x was not run: MCP server odd is ", "", ""}, faults); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Of two servers of one name the nearer layer's counts, with a warning. What is
+// wrong with one costs that one, and is said with its place.
+func TestServerLayers(t *testing.T) {
+	s := open(t, Options{Trust: true}, map[string]string{
+		"~/.capstan/settings.json": "{\"mcpServers\": {\n \"a\": {\"command\": \"far\"}, \"b\": {\"command\": \"b\", \"arg\": []}}}",
+		".mcp.json":                "{\"mcpServers\": {\n \"a\": {\"command\": \"near\"},\n \"c\": {\"command\": \"c\", \"type\": \"http\"}}}",
+	})
+	var got []string
+	for _, v := range s.Servers() {
+		got = append(got, v.Name+" "+strings.Join(v.Target, " "))
+	}
+	if diff := cmp.Diff([]string{"a near", "b b", "c "}, got); diff != "" {
+		t.Error(diff)
+	}
+	var warnings []string
+	for _, w := range s.Warnings {
+		w = strings.ReplaceAll(strings.ReplaceAll(w, s.home, "~"), s.opt.Dir, ".")
+		warnings = append(warnings, strings.ReplaceAll(w, string(filepath.Separator), "/"))
+	}
+	want := []string{
+		`user settings ~/.capstan/settings.json:2:49: mcpServers.b.arg: is not known and has no effect; is "args" meant?`,
+		`./.mcp.json:3:2: mcpServers.c.url: is missing: type "http" needs it`,
+		`./.mcp.json:2:2: mcpServers.a: hides the server of the same name in user settings ~/.capstan/settings.json:2:2`,
+	}
+	if diff := cmp.Diff(want, warnings); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What a server asks of a person: its wishes become fields, required ones first,
+// and the answers have the types that it wants. What cannot be shown as fields is
+// declined without asking.
+func TestElicit(t *testing.T) {
+	schema := json.RawMessage(`{"type":"object","required":["n","kind"],"properties":{
+		"a":{"type":"string","title":"Name","description":"Who?"},
+		"n":{"type":"integer"},"yes":{"type":"boolean"},
+		"kind":{"type":"string","oneOf":[{"const":"x","title":"the first"},{"const":"y","title":"the second"}]}}}`)
+	var asked terminal.Form
+	answers, ok, fault := []string{"y", "7", "", "true"}, true, error(nil)
+	s := &Session{opt: Options{Ask: func(_ context.Context, f terminal.Form) ([]string, bool, error) {
+		asked = f
+		return answers, ok, fault
+	}}}
+	do := func(p *sdk.ElicitParams) sdk.ElicitResult {
+		t.Helper()
+		r, err := s.elicit()(t.Context(), "hub", p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *r
+	}
+	p := &sdk.ElicitParams{Message: "m", RequestedSchema: schema}
+	if diff := cmp.Diff(sdk.ElicitResult{Action: "accept", Content: map[string]any{"kind": "y", "n": int64(7), "yes": true}}, do(p)); diff != "" {
+		t.Error(diff)
+	}
+	var fields []string
+	for _, f := range asked.Fields {
+		fields = append(fields, fmt.Sprintf("%s %v %v %q", f.Name, f.Optional, f.Options, f.Help))
+	}
+	if diff := cmp.Diff([]string{`kind false [x y] "x: the first\ny: the second"`, `n false [] ""`, `Name true [] "Who?"`, `yes true [true false] ""`}, fields); diff != "" || asked.Server != "hub" || asked.Message != "m" {
+		t.Error(diff, asked)
+	}
+	if err := asked.Fields[1].Check("many"); err == nil || err.Error() != "n has to be of type integer" {
+		t.Error(err)
+	}
+	ok = false
+	if r := do(p); r.Action != "decline" || r.Content != nil {
+		t.Error(r)
+	}
+	fault = errors.New("gone")
+	if r := do(p); r.Action != "cancel" {
+		t.Error(r)
+	}
+	asked, fault, ok = terminal.Form{}, nil, true
+	for _, p := range []*sdk.ElicitParams{
+		{Mode: "url", URL: "https://a.test", Message: "m"},
+		{RequestedSchema: json.RawMessage(`{"properties":{"a":{"type":"array"}}}`)},
+		{RequestedSchema: json.RawMessage(`[]`)},
+	} {
+		if r := do(p); r.Action != "decline" || asked.Server != "" {
+			t.Error(p, r)
+		}
+	}
+	if (&Session{}).elicit() != nil {
+		t.Error("nobody can be asked, and servers are told that somebody can")
+	}
+}

@@ -1,0 +1,104 @@
+package codemode_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"capstan/internal/tool"
+)
+
+// gates are servers that answer when a test says so.
+type gates struct {
+	mu     sync.Mutex
+	open   map[string]chan struct{}
+	why    map[string]string // of those that never come up
+	waited []string
+	// waiting, when not nil, is called when a wait begins.
+	waiting func()
+}
+
+func (g *gates) serverOf(js string) string {
+	server, _, ok := strings.Cut(strings.TrimPrefix(js, "mcp__"), "__")
+	if _, known := g.open[server]; !ok || !known || !strings.HasPrefix(js, "mcp__") {
+		return ""
+	}
+	return server
+}
+
+func (g *gates) await(ctx context.Context, server string) (missing []string) {
+	g.mu.Lock()
+	g.waited = append(g.waited, server)
+	g.mu.Unlock()
+	if g.waiting != nil {
+		g.waiting()
+	}
+	for name, c := range g.open {
+		if server != "" && name != server {
+			continue
+		}
+		select {
+		case <-c:
+		case <-ctx.Done():
+		}
+		if why := g.why[name]; why != "" {
+			missing = append(missing, "MCP server "+name+" is missing: "+why)
+		}
+	}
+	return missing
+}
+
+// A call of a server's tool waits for that server, and nothing else does; the tool
+// is found though it came after the program had begun.
+func TestCallAwaitsItsServer(t *testing.T) {
+	w := newWorld(t, echo("near"))
+	g := &gates{open: map[string]chan struct{}{"slow": make(chan struct{}), "never": make(chan struct{})}}
+	w.exec.Registry, w.exec.ServerOf, w.exec.Await = &w.reg, g.serverOf, g.await
+	err := w.reg.Add(&fake{spec: tool.Spec{Name: "come", Description: "d"}, run: func(context.Context, *tool.Invocation) (tool.Result, error) {
+		late := echo("mcp__slow__echo")
+		late.spec.Server = "slow"
+		err := w.reg.Add(late)
+		close(g.open["slow"])
+		return tool.Text("come"), err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first call is made before its server is there, and settles last.
+	w.want(`const order = [];
+		const late = tools.mcp__slow__echo({n: 1}).then(r => { order.push(r.name); return r.output; });
+		await tools.near({n: 2}).then(r => order.push(r.name));
+		await tools.come({}).then(r => order.push(r.name));
+		text(await late, order[0], order.length);
+		text((await tools.mcp__slow__echo({n: 3})).output);
+		await tools.mcp__other__x({}).catch(e => text(e.code));`, "{\"n\":1} near 3\n{\"n\":3}\nUNKNOWN_TOOL")
+	if got := strings.Join(g.waited, " "); got != "slow" {
+		t.Errorf("waited for %q, want slow, once", got)
+	}
+}
+
+// What is missing is said where it was asked for. A program that ends, or is
+// ended, waits for nothing.
+func TestMissingServers(t *testing.T) {
+	w := newWorld(t)
+	g := &gates{open: map[string]chan struct{}{"dead": make(chan struct{}), "never": make(chan struct{})}, why: map[string]string{"dead": "it ended"}}
+	w.exec.Registry, w.exec.ServerOf, w.exec.Await = &w.reg, g.serverOf, g.await
+	close(g.open["dead"])
+	w.want(`await tools.mcp__dead__x({}).catch(e => text(e.message, e.code))`,
+		"there is no tool \"mcp__dead__x\" here\nMCP server dead is missing: it ended UNKNOWN_TOOL")
+	if r := w.run(t.Context(), `tools.mcp__never__x({}); text("done")`); r.Status != tool.Success || !strings.Contains(r.Text(), "1 call(s) were not awaited and have been cancelled: mcp__never__x") {
+		t.Errorf("%s: %s", r.Status, r.Text())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	g.waiting = cancel
+	if r := w.run(ctx, `await tools.mcp__never__x({})`); r.Status != tool.Cancelled {
+		t.Errorf("%s: %s", r.Status, r.Text())
+	}
+	g.waiting = nil
+	close(g.open["never"])
+	// ALL_TOOLS waits for all, and tells without which it is.
+	if r := w.run(t.Context(), `text(ALL_TOOLS.length)`); !strings.Contains(r.Text(), "[Not in ALL_TOOLS: MCP server dead is missing: it ended]") {
+		t.Error(r.Text())
+	}
+}
