@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,7 +60,9 @@ func TestRedactUnused(t *testing.T) {
 }
 
 // What MCP servers are given in secret does not show either, and commands do not
-// get the variables that it comes from.
+// get the variables that it comes from. A secret among arguments, which everybody
+// sees, is warned of.
+// BUG-SE-03
 func TestServerSecrets(t *testing.T) {
 	noEnv(t)
 	for name, value := range map[string]string{"HUB_TOKEN": "secret-of-hub", "GATE": "secret-of-gate", "API_KEY": "secret-of-args", "PLAIN": "not-a-secret-1"} {
@@ -74,6 +77,9 @@ func TestServerSecrets(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"API_KEY", "GATE", "HUB_TOKEN"}, slices.Sorted(slices.Values(s.keyVariables()))); diff != "" {
 		t.Error(diff)
+	}
+	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "settings.json:2:25: mcpServers.a.args: the value of ${API_KEY} can be seen") {
+		t.Errorf("%q", s.Warnings)
 	}
 }
 

@@ -50,6 +50,7 @@ func (s *Session) readServers(set config.Settings) error {
 			list[i].From = section.At(list[i].Name).String()
 		}
 		layers = append(layers, list)
+		s.openSecrets(section, list)
 		for _, f := range found {
 			f.Where = section.At(placeOf(f)...).String()
 			switch {
@@ -77,6 +78,18 @@ func (s *Session) readServers(set config.Settings) error {
 		s.servers.configs, s.servers.names = append(s.servers.configs, c), append(s.servers.names, c.Name)
 	}
 	return nil
+}
+
+// openSecrets warns of secrets among the arguments of a program: everybody on the
+// machine can see those.
+func (s *Session) openSecrets(section config.Section, list []mcp.Config) {
+	for _, c := range list {
+		for _, ref := range variable.FindAllStringSubmatch(strings.Join(c.Args, " "), -1) {
+			if name, _, _ := strings.Cut(ref[1], ":-"); secretName.MatchString(name) {
+				s.warn("%s: mcpServers.%s.args: the value of ${%s} can be seen in the machine's list of processes; if the server takes it from its environment, put it into env", section.At(c.Name, "args"), c.Name, name)
+			}
+		}
+	}
 }
 
 // without takes the servers out of a section that it turns off, with null or

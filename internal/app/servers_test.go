@@ -125,6 +125,14 @@ func TestServerLayers(t *testing.T) {
 	if diff := cmp.Diff(want, warnings); diff != "" {
 		t.Error(diff)
 	}
+	// A nearer layer turns off what a farther one has.
+	s = open(t, Options{Trust: true}, map[string]string{
+		"~/.capstan/settings.json": `{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}, "c": {"command": "c"}}}`,
+		".mcp.json":                `{"mcpServers": {"a": null, "b": {"disabled": true}}}`,
+	})
+	if diff := cmp.Diff([]string{"c"}, s.servers.names); diff != "" || s.Warnings != nil {
+		t.Error(diff, s.Warnings)
+	}
 }
 
 // What a server asks of a person: its wishes become fields, required ones first,
