@@ -101,7 +101,7 @@ type Outcome struct {
 	// Structured is the answer when Options.Structured was set and it was given.
 	Structured json.RawMessage
 	Turns      int
-	Calls      int // that were made, nested and refused ones too
+	Calls      int // that were made, nested and denied ones too; not those beyond the limit
 	Usage      msg.Usage
 	Denials    []Denial // at most 1,000, in the order of the calls; not those of the limit of calls
 	Elapsed    time.Duration

@@ -151,7 +151,9 @@ func (b *ledger) turned() sample {
 func (b *ledger) close(out *Outcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	out.Calls = b.made
+	if out.Calls = b.made; b.limit > 0 { // what is beyond it was not even judged
+		out.Calls = min(b.made, b.limit)
+	}
 	slices.SortFunc(b.denials, func(x, y denied) int { return cmp.Compare(x.number, y.number) })
 	for _, d := range b.denials {
 		out.Denials = append(out.Denials, d.Denial)
@@ -168,7 +170,7 @@ type budgeted struct {
 // Decide implements sched.Policy.
 func (p budgeted) Decide(ctx context.Context, q *sched.Request) sched.Verdict {
 	if r := p.a.current(); r != nil && r.book.over(q.Call.ID) {
-		return sched.Verdict{Decision: sched.Deny, By: "limit",
+		return sched.Verdict{Decision: sched.Deny, By: "limit", Code: tool.CodeCallLimit,
 			Reason: fmt.Sprintf("the run has made its %d calls, more are not started", r.book.limit)}
 	}
 	if p.rules == nil {

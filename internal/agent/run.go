@@ -188,7 +188,7 @@ func (r *run) stop() (Reason, error) {
 	l := r.a.opt.Limits
 	switch {
 	case l.Calls > 0 && r.book.calls() > l.Calls:
-		return MaxCalls, fmt.Errorf("the run made more than %d calls, its limit; raise it, or go on with the session", l.Calls)
+		return MaxCalls, fmt.Errorf("the model wanted more than %d calls, the limit of the run; raise it, or go on with the session", l.Calls)
 	case l.Turns > 0 && r.out.Turns >= l.Turns:
 		return MaxTurns, fmt.Errorf("the model was not done after %d turns, the limit of the run; raise it, or go on with the session", l.Turns)
 	case l.Tokens > 0 && r.tokens() >= l.Tokens:

@@ -25,6 +25,8 @@ func (rt *Runtime) permit(ctx context.Context, j *job) {
 	switch {
 	case ctx.Err() != nil:
 		j.aborted()
+	case verdict.Decision >= Deny && verdict.Code != "":
+		j.fail(tool.Fail(verdict.Code, "%s was not run%s%s", j.call.Name, because(verdict.Reason), suggest(verdict)))
 	case verdict.Decision >= Deny:
 		j.deny("%s was denied%s%s", because(verdict.Reason), suggest(verdict))
 	case verdict.Decision == Ask:

@@ -41,6 +41,9 @@ type Verdict struct {
 	Reason     string // for the model and the person: what is asked or refused, and why
 	By         string // the rule, mode or hook that decided, for `tools why`
 	Suggestion string // what would allow it: a flag, a mode, a rule
+	// Code is that of the result of a call which is refused for another reason
+	// than that it may not run; empty means DENIED. Only with Deny.
+	Code string
 }
 
 // A Policy holds the rules and the approval mode. Deny beats Ask beats Allow.

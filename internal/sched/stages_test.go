@@ -68,6 +68,10 @@ func TestStages(t *testing.T) {
 			r.rule = sched.Verdict{Decision: sched.Deny, Reason: "rule work(*)", Suggestion: "Remove it."}
 		},
 			want: outcome{tool.Denied, "DENIED", "work was denied: rule work(*). Remove it.", upTo("policy", "finalizer", "result")}},
+		{name: "refused for a reason with a code of its own", prepare: func(r *rig) {
+			r.rule = sched.Verdict{Decision: sched.Deny, Code: tool.CodeCallLimit, Reason: "these were all"}
+		},
+			want: outcome{tool.Failed, "CALL_LIMIT", "work was not run: these were all", upTo("policy", "finalizer", "result")}},
 		{name: "a decision that there is not denies", prepare: func(r *rig) { r.rule = sched.Verdict{Decision: 9} },
 			want: outcome{tool.Denied, "DENIED", "work was denied", upTo("policy", "finalizer", "result")}},
 		{name: "no policy", prepare: func(r *rig) { r.opt.Policy = nil },
