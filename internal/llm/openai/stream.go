@@ -35,6 +35,9 @@ type decoder struct {
 	counted bool
 	finish  llm.Loose
 	size    int
+
+	weighed bool // least is known
+	least   int  // tokens that the request has
 }
 
 // stream reads server-sent events. What comes after the reason to finish is
@@ -186,31 +189,18 @@ func (d *decoder) count(u *usage) {
 	}
 	d.counted = true
 	d.Emit(llm.Usage{Usage: u.words()})
-	// A token is hardly ever more than 12 bytes of a request.
-	if p := int(u.PromptTokens); d.client.profile.CutsPrompts && p > 0 && d.sent > 16<<10 && !d.hasMedia() && p < d.sent/12 && d.client.endpoint.First("cuts prompts") {
+	if p := int(u.PromptTokens); d.client.profile.CutsPrompts && p > 0 && p < d.sent/4 && p < d.fewest() && d.client.endpoint.First("cuts prompts") {
 		d.Emit(llm.Warning{Text: fmt.Sprintf("%s read %d tokens of a request of %d bytes: it cuts the beginning of the prompt off. Raise its context size (Ollama: OLLAMA_CONTEXT_LENGTH; llama.cpp: -c).",
 			d.client.endpoint.Name, p, d.sent)})
 	}
 }
 
-// hasMedia reports whether bytes say nothing about tokens.
-func (d *decoder) hasMedia() bool {
-	for i := range d.request.Messages {
-		m := &d.request.Messages[i]
-		for _, p := range m.Parts {
-			if len(p.Data) > 0 {
-				return true
-			}
-		}
-		for _, r := range m.Results {
-			for _, p := range r.Parts {
-				if len(p.Data) > 0 {
-					return true
-				}
-			}
-		}
+// fewest is fewestTokens of the request, counted when first needed.
+func (d *decoder) fewest() int {
+	if !d.weighed {
+		d.weighed, d.least = true, fewestTokens(d.request)
 	}
-	return false
+	return d.least
 }
 
 // end yields what is known only now: the calls, and why the answer ended.

@@ -276,7 +276,7 @@ func TestCutPrompt(t *testing.T) {
 		profile string
 		tokens  int
 		warn    bool
-	}{{"compatible", 4096, true}, {"compatible", 12000, false}, {"openai", 4096, false}} {
+	}{{"compatible", 4096, true}, {"compatible", 8192, true}, {"compatible", 12000, false}, {"openai", 4096, false}} {
 		turn := hear(t, tt.profile, chunk(tt.tokens), nil, long)
 		if got := len(turn.Warnings) > 0; got != tt.warn {
 			t.Errorf("%s, %d tokens: warnings %q", tt.profile, tt.tokens, turn.Warnings)
@@ -293,6 +293,35 @@ func TestCutPrompt(t *testing.T) {
 	}
 	if len(warnings) != 1 || !strings.Contains(warnings[0], "OLLAMA_CONTEXT_LENGTH") {
 		t.Errorf("warnings %q, want one", warnings)
+	}
+}
+
+// A request has at least so many tokens that nobody is warned for nothing: not of
+// what is short, repeated, written in letters of several bytes, or not shown to
+// the model by every server.
+func TestFewestTokens(t *testing.T) {
+	prose := strings.Repeat("the quick fox ", 800) // 11,200 bytes
+	for _, tt := range []struct {
+		name    string
+		request llm.Request
+		want    int
+	}{
+		{"prose", llm.Request{Messages: said(prose)}, 2036},
+		{"the system prompt", llm.Request{System: prose, Messages: said("go")}, 2036},
+		{"arguments and results", llm.Request{Messages: []msg.Message{
+			{Role: msg.Assistant, Parts: []msg.Part{familytest.Call("a", "f", prose[:5600])}}, familytest.Results(familytest.Result("a", prose[5600:]))}}, 2036},
+		{"short", llm.Request{Messages: said(prose[:8191])}, 0},
+		{"just long enough", llm.Request{Messages: said(prose[:8192])}, 1489},
+		{"lines of dashes", llm.Request{Messages: said(prose + strings.Repeat("-", 50_000))}, 2037},
+		{"Cyrillic", llm.Request{Messages: said(strings.Repeat("привет", 1000))}, 1000},
+		{"reasoning", llm.Request{Messages: []msg.Message{{Role: msg.Assistant, Parts: []msg.Part{{Kind: msg.Reasoning, Text: prose}}}}}, 0},
+		{"declarations", llm.Request{Messages: said(prose), Tools: []msg.Declaration{{Name: "f", Description: prose}}}, 3054},
+		{"an image", llm.Request{Messages: append(said(prose), msg.Message{Role: msg.User, Parts: []msg.Part{{Kind: msg.Image, MIMEType: "image/png", Data: []byte("x")}}})}, 0},
+		{"an image in a result", llm.Request{Messages: append(said(prose), familytest.Results(msg.Result{CallID: "a", Parts: []msg.Part{{Kind: msg.Image, Data: []byte("x")}}}))}, 0},
+	} {
+		if got := fewestTokens(&tt.request); got != tt.want {
+			t.Errorf("%s: %d tokens, want %d", tt.name, got, tt.want)
+		}
 	}
 }
 
