@@ -119,7 +119,9 @@ func (e *Endpoint) Whole(ctx context.Context, body io.Reader, kind string, limit
 
 // TooLong is the error of an answer of more than limit bytes.
 func (e *Endpoint) TooLong(limit int) *Error {
-	return e.ProtocolError("the answer is longer than %d MiB", limit>>20)
+	err := e.ProtocolError("the answer is longer than %d MiB", limit>>20)
+	err.What, err.Advice = endless, "the model repeats itself, most likely: ask for less at a time, lower the server's limit of output tokens, or use another model"
+	return err
 }
 
 // Excerpt is the beginning of what a server sent, quoted and without secrets,

@@ -72,6 +72,12 @@ func (e *Endpoint) Client() *http.Client {
 				IdleConnTimeout:     90 * time.Second,
 				MaxIdleConnsPerHost: 4,
 				ForceAttemptHTTP2:   true,
+				OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
+					if resp.StatusCode == http.StatusProxyAuthRequired {
+						return e.unknownToProxy()
+					}
+					return nil
+				},
 			}
 		}
 		idle := e.Idle
@@ -161,10 +167,11 @@ func (e *Endpoint) Failure(ctx context.Context, err error) *Error {
 	case ctx.Err() != nil:
 		out.Kind, out.Message, out.Err = ErrCancelled, "", context.Cause(ctx)
 	case errors.As(err, &ours) && ours.is == errTooMuch:
-		out.Kind, out.Message, out.Advice = ErrProtocol, ours.text, "the server does not stop; lower the limit of tokens or use another model"
+		out.Kind, out.What, out.Message, out.Advice = ErrProtocol, endless, ours.text, "the server does not stop; lower the limit of tokens or use another model"
 	case ours != nil:
 		out.What, out.Message, out.Advice = fellSilent, ours.text, "the server may be overloaded or stuck; the idle limit can be raised for this provider"
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
+		out.Kind, out.What = ErrNotFound, ErrNetwork.say() // trying again does not help
 		out.Message, out.Advice = "the server does not speak TLS at this address", "use http:// for it, or another port"
 	case errors.As(err, &authority), errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &verify):
 		out.Kind = ErrCertificate

@@ -9,11 +9,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // Error bodies as the APIs and the servers that imitate them send them, and
@@ -110,6 +114,24 @@ func TestRefusalOfTools(t *testing.T) {
 		got := (&Endpoint{Name: "test"}).Refusal(tt.status, nil, []byte(tt.body))
 		if got.Kind != ErrBadRequest || got.Temporary() || !strings.HasPrefix(got.Advice, tt.advice) || tt.advice == "" && got.Advice != "" {
 			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+// A list of faults is given as its texts, each with its place.
+func TestRefusalWithAList(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"detail":[{"type":"missing","loc":["body","messages",0,"role"],"msg":"Field required","input":{}},{"loc":["body"],"msg":"extra fields not permitted"}]}`: "body.messages.0.role: Field required; body: extra fields not permitted",
+		`{"message":{"detail":[]},"detail":[{"msg":"x"}]}`: `{"detail":[]}`,
+		`{"detail":[{"msg":"no place"}]}`:                  "no place",
+		`{"detail":[{"loc":["body"]}]}`:                    `[{"loc":["body"]}]`,
+		`{"detail":["a","b"]}`:                             `["a","b"]`,
+		`{"detail":[]}`:                                    "[]",
+		`{"detail":"one"}`:                                 "one",
+	} {
+		got := (&Endpoint{Name: "test"}).Refusal(422, nil, []byte(body))
+		if got.Kind != ErrBadRequest || got.Message != want {
+			t.Errorf("%s: %s, %q; want %q", body, got.Kind, got.Message, want)
 		}
 	}
 }
@@ -278,8 +300,39 @@ func TestEndpoint(t *testing.T) {
 	}
 	e3 := &Endpoint{Name: "test", BaseURL: strings.Replace(server.URL, "http:", "https:", 1)}
 	defer e3.Close()
-	if _, err := e3.Do(t.Context(), "/x", nil, nil); !errors.As(err, &own) || own.Kind != ErrNetwork || !strings.Contains(err.Error(), "use http://") {
+	if _, err := e3.Do(t.Context(), "/x", nil, nil); !errors.As(err, &own) || own.Temporary() || !strings.HasPrefix(err.Error(), "test: the endpoint could not be reached: the server does not speak TLS at this address\nuse http://") {
 		t.Errorf("no TLS there: %v", err)
+	}
+}
+
+// What a proxy refuses is said to be the proxy's, for both ways through one, and
+// is not tried again. Nothing shows who the user is.
+func TestProxyAuthentication(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusProxyAuthRequired)
+		fmt.Fprintf(w, "who is %s?", r.Header.Get("Proxy-Authorization"))
+	}))
+	defer proxy.Close()
+	at, err := url.Parse(strings.Replace(proxy.URL, "//", "//someone:hunter2secret@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, base := range []string{"http://api.example/v1", "https://api.example/v1"} {
+		e := &Endpoint{Name: "test", BaseURL: base}
+		e.Client().Transport.(*watched).base.(*http.Transport).Proxy = http.ProxyURL(at)
+		_, err := e.Do(t.Context(), "/x", nil, nil)
+		e.Close()
+		want := &Error{Kind: ErrAuth, Provider: "test", Status: 407, What: "the proxy, not the provider, wants a user and a password"}
+		var got *Error
+		if !errors.As(err, &got) {
+			t.Fatalf("%s: %v", base, err)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Error{}, "Advice")); diff != "" || got.Temporary() || !strings.Contains(got.Advice, "HTTPS_PROXY") {
+			t.Errorf("%s: %v (-want +got):\n%s", base, got, diff)
+		}
+		if strings.Contains(err.Error(), "someone") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", base, err)
+		}
 	}
 }
 

@@ -81,6 +81,9 @@ const (
 	fellSilent = "the endpoint fell silent"
 )
 
+// endless is the What of an error of kind protocol, when the answer is too long.
+const endless = "the answer does not end"
+
 // tryAgain is the advice for both.
 const tryAgain = "try again; when it happens often, look at the server's log and at proxies in between"
 

@@ -19,6 +19,9 @@ const maxError = 1 << 20
 // bodies of all four APIs and of the servers that imitate them, also when they
 // come as an event in the middle of a stream (status 0).
 func (e *Endpoint) Refusal(status int, header http.Header, body []byte) *Error {
+	if status == http.StatusProxyAuthRequired {
+		return e.unknownToProxy()
+	}
 	d := readDetail(body[:min(len(body), maxError)])
 	out := &Error{
 		Provider:   e.Name,
@@ -95,7 +98,7 @@ func readDetail(body []byte) detail {
 	}
 	for _, k := range []string{"message", "detail", "msg"} {
 		if d.message == "" {
-			d.message = word(inner[k])
+			d.message = sentences(inner[k])
 		}
 	}
 	names := []string{word(inner["code"]), word(inner["type"]), word(inner["status"])}
@@ -128,6 +131,34 @@ func readGoogle(raw json.RawMessage, d *detail) {
 			d.spent = d.spent || strings.Contains(v.QuotaID, "PerDay")
 		}
 	}
+}
+
+// sentences are the texts of a list of faults as FastAPI gives it,
+// [{"loc":["body","x"],"msg":"…"}], each with its place; of anything else, its
+// word.
+func sentences(raw json.RawMessage) string {
+	var faults []struct {
+		Loc []json.RawMessage
+		Msg string
+	}
+	if json.Unmarshal(raw, &faults) != nil || len(faults) == 0 {
+		return word(raw)
+	}
+	var all []string
+	for _, f := range faults {
+		var place []string
+		for _, l := range f.Loc {
+			place = append(place, word(l))
+		}
+		switch {
+		case f.Msg == "": // what it says stands elsewhere
+			return word(raw)
+		case len(place) > 0:
+			f.Msg = strings.Join(place, ".") + ": " + f.Msg
+		}
+		all = append(all, f.Msg)
+	}
+	return strings.Join(all, "; ")
 }
 
 // word is a JSON string without its quotes, and any other value as it stands.

@@ -229,7 +229,10 @@ func (f *Family) EndlessAnswers(t *testing.T, events map[string]string) {
 			c := f.Open(f.Over(Answers{Body: body}))
 			f.Limit(c, AnswerLimit)
 			_, err := f.ask(t, c)
-			fails(t, err, llm.ErrProtocol, "longer than")
+			e := fails(t, err, llm.ErrProtocol, "longer than")
+			if e.What != "the answer does not end" || e.Advice == "" { // the address is right
+				t.Errorf("%v", err)
+			}
 			if body.Sent > most {
 				t.Errorf("read %d bytes, more than %d", body.Sent, most)
 			}
