@@ -156,7 +156,7 @@ func content(raw json.RawMessage) ([]msg.Part, error) {
 		return []msg.Part{msg.TextPart(text)}, nil
 	}
 	var blocks []inputBlock
-	if err := json.Unmarshal(raw, &blocks); err != nil || len(blocks) == 0 {
+	if err := json.Unmarshal(raw, &blocks); err != nil || blocks == nil {
 		return nil, errors.New("the content is neither a string nor a list of blocks")
 	}
 	var parts []msg.Part
