@@ -69,8 +69,8 @@ func duration(flag, s string) (time.Duration, error) {
 	return d, nil
 }
 
-// mayBeEmpty are the flags for which nothing is a value.
-var mayBeEmpty = []string{"system-prompt", "append-system-prompt", "prompt", "eval"} // the last two have words of their own for it
+// mayBeEmpty are the flags that have words of their own for an empty value.
+var mayBeEmpty = []string{"prompt", "eval"}
 
 // noValue refuses flags without a value: a script whose variable is empty did not
 // mean what happens without the flag.
