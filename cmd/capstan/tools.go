@@ -175,6 +175,9 @@ func newToolsShow() *cobra.Command {
 					return showTool(os.Stdout, s, e, v, f.json)
 				}
 			}
+			if args[0] == tool.ExecName { // the only one that there is not in every mode
+				return failed(fmt.Errorf("%s is there in the modes code and both: add --mode code", tool.ExecName))
+			}
 			_, refusal := v.Resolve(&tool.Call{Name: args[0]}, false)
 			return failed(fmt.Errorf("%s; 'capstan tools list' names them all", refusal.Text()))
 		},
