@@ -19,6 +19,11 @@ func TestDoctorChecks(t *testing.T) {
 	if !got.OK || !got.Warning || !strings.Contains(got.Detail, "this folder is not trusted") {
 		t.Errorf("%+v", got)
 	}
+	s = open(t, Options{}, map[string]string{".agents/skills/x/SKILL.md": "---\ndescription: d\n---\n"})
+	skills := filepath.Join(s.project, ".agents", "skills")
+	if got := settings(s); !got.OK || !got.Warning || got.Detail != skills+": not used, because this folder is not trusted: skills (--trust uses them for one run)" {
+		t.Errorf("%+v", got)
+	}
 	data := t.TempDir()
 	t.Setenv("XDG_DATA_HOME", data)
 	root := filepath.Join(data, "capstan", "sessions")

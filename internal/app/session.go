@@ -275,6 +275,11 @@ func (s *Session) register(roots []string) error {
 	tools = append(tools, s.loop(builtin.TodoOptions{})...)
 	s.skills = builtin.LoadSkills(builtin.SkillDirs(s.home, s.project, s.trusted))
 	s.Warnings = append(s.Warnings, s.skills.Warnings...)
+	if !s.trusted {
+		if unused := s.skills.Unused(s.project); unused != nil {
+			s.warn("%s: not used, because this folder is not trusted: skills (--trust uses them for one run)", strings.Join(unused, ", "))
+		}
+	}
 	if t := s.skills.Tool(hidden); t != nil {
 		tools = append(tools, t)
 	}

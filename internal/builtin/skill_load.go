@@ -52,6 +52,44 @@ func SkillDirs(home, root string, trusted bool) []SkillDir {
 	return dirs
 }
 
+// Unused returns those of a workspace's folders of skills that were not loaded
+// and in which something looks like one, as text for a person: what a workspace
+// has that is not trusted. No SKILL.md is read.
+func (s *Skills) Unused(root string) []string {
+	var found []string
+	for _, d := range SkillDirs("", root, true) {
+		if s.some(d) {
+			found = append(found, quoteName(d.Path))
+		}
+	}
+	return found
+}
+
+// some reports whether a directory that was not loaded has a folder with a SKILL.md.
+func (s *Skills) some(d SkillDir) bool {
+	within, err := s.f.resolve(d.Within)
+	if err != nil {
+		return false
+	}
+	real, err := s.place(d.Path, within)
+	if err != nil || slices.Contains(s.roots, real) { // the workspace is the home directory
+		return false
+	}
+	h, err := s.f.openDir(real)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = h.Close() }()            // only read
+	names, _ := h.Readdirnames(maxSkillEntries) // what cannot be listed has none
+	return slices.ContainsFunc(names, func(name string) bool {
+		if strings.HasPrefix(name, ".") {
+			return false
+		}
+		_, err := os.Lstat(filepath.Join(real, name, skillFile))
+		return err == nil
+	})
+}
+
 // A skill is what is known of one before it is loaded.
 type skill struct {
 	name, description string

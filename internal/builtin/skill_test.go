@@ -101,6 +101,14 @@ pdf (home/.capstan/skills/pdf/SKILL.md): Fills forms.
 	if diff := cmp.Diff([]string{"deploy: The user's.", "pdf: Fills forms."}, names); diff != "" || untrusted.Warnings != nil {
 		t.Errorf("untrusted: %s %v", diff, untrusted.Warnings)
 	}
+	if diff := cmp.Diff([]string{s.path("ws/.capstan/skills"), s.path("ws/.agents/skills")}, untrusted.Unused(s.path("ws"))); diff != "" {
+		t.Error(diff)
+	}
+	for _, root := range []string{"home", "ws/sub/.capstan/skills/far", "none"} { // used, and none
+		if got := untrusted.Unused(s.path(root)); got != nil {
+			t.Errorf("unused in %s: %q", root, got)
+		}
+	}
 	if none := LoadSkills(SkillDirs("", s.path("none"), true)); none.Tool(nil) != nil || none.Warnings != nil || none.Folders() != nil {
 		t.Errorf("no skills: %+v", none)
 	}
@@ -177,6 +185,9 @@ pdf (store/pdf/SKILL.md): Elsewhere.
 ! skills: ws/.agents/skills/folder/SKILL.md is not used: it leads out of ws
 ! skills: ws/.agents/skills/stolen/SKILL.md is not used: it leads out of ws
 `)
+	if diff := cmp.Diff([]string{s.path("ws/.agents/skills")}, (&Skills{f: &files{}}).Unused(s.path("ws"))); diff != "" {
+		t.Error(diff) // nothing outside is looked at
+	}
 	want := []string{s.path("ws/.agents/skills"), s.path("home/.capstan/skills"), s.path("home/.agents/skills"), s.path("ws/tools/own"), s.path("store/pdf")}
 	if diff := cmp.Diff(want, s.load().Folders()); diff != "" {
 		t.Error(diff)
