@@ -80,6 +80,8 @@ func callersOf(s *app.Session, e *tool.Entry) ([]caller, error) {
 			c.How = "by programs"
 		case v.Find(name) != nil:
 			c.How = "by the model through " + tool.ToolCallName + "; " + tool.ToolSearchName + " finds it"
+		case s.Forbidden(name) != "":
+			c.How = "not at all: " + s.Forbidden(name) + " takes it away"
 		default:
 			c.How = "not at all"
 		}

@@ -168,6 +168,7 @@ func (s *Session) goOnIn(began string) error {
 	if err := s.Registry.Replace(func(sp *tool.Spec) bool { return sp.Name == tool.ExecName }, exec...); err != nil {
 		return err
 	}
+	s.withdraw()
 	return s.checkExcluded()
 }
 

@@ -30,7 +30,7 @@ func (s *Session) InMode(m tool.Mode) (*tool.View, error) {
 	if err := r.Add(tools...); err != nil {
 		return nil, err
 	}
-	return r.View(m, s.scope), nil
+	return r.View(m, s.scopeIn(m, &r)), nil
 }
 
 // A Cost is what the declarations of one mode take in every request.

@@ -71,16 +71,17 @@ type Session struct {
 	set     config.Settings
 	secrets []string // that must not be shown, the longest first
 
-	mode   tool.Mode
-	scope  tool.Scope
-	rules  *policy.Policy
-	shell  *shell.Runner
-	jobs   *shell.Jobs
-	seen   builtin.Seen  // the files that it has read
-	calls  sched.Options // of the runtime
-	rt     *sched.Runtime
-	runner *quickjs.Runner
-	search *codemode.Search
+	mode     tool.Mode
+	scope    tool.Scope
+	excluded []string // what --exclude-tools takes away
+	rules    *policy.Policy
+	shell    *shell.Runner
+	jobs     *shell.Jobs
+	seen     builtin.Seen  // the files that it has read
+	calls    sched.Options // of the runtime
+	rt       *sched.Runtime
+	runner   *quickjs.Runner
+	search   *codemode.Search
 
 	servers    servers
 	skills     *builtin.Skills
@@ -183,14 +184,11 @@ func (s *Session) settings(home, project string) (config.Settings, error) {
 	}
 	s.scope = tool.Scope{Eager: set.Eager, Visible: set.Visible, Servers: len(s.servers.names) > 0}
 	for _, name := range s.opt.Exclude {
-		s.scope.Disallow = append(s.scope.Disallow, meant(name)...)
+		s.excluded = append(s.excluded, meant(name)...)
 	}
+	s.scope.Disallow = s.excluded
 	return set, nil
 }
-
-// meant are the tools that a name of --exclude-tools means: names of other agents mean
-// ours, as in rules.
-func meant(name string) []string { return append([]string{name}, tool.RuleNames(name)...) }
 
 // unused says which settings have no effect because this version has nothing that
 // reads them: whoever configured a hook as a guard must not rely on it.
@@ -304,38 +302,6 @@ func (s *Session) newExec() *codemode.Exec {
 // loop makes the tools of an agent's loop.
 func (s *Session) loop(todo builtin.TodoOptions) []tool.Tool {
 	return builtin.Loop(builtin.LoopOptions{Todo: todo, Web: builtin.WebOptions{AllowPrivate: s.set.WebAllowPrivate}, Structured: s.structured})
-}
-
-// checkExcluded refuses a name that takes nothing away, since whoever misspells
-// one believes that the tool is gone, and one that takes away what the run
-// cannot do without.
-func (s *Session) checkExcluded() error {
-	all := s.Registry.View(s.mode, tool.Scope{})
-	for _, name := range s.opt.Exclude {
-		one := s.Registry.View(s.mode, tool.Scope{Disallow: meant(name)})
-		found := strings.HasPrefix(name, "mcp__") // of a server that is not there yet
-		for _, e := range s.Registry.Tools() {
-			direct, nested := all.Reach(e.Spec().Name)
-			d, n := one.Reach(e.Spec().Name)
-			found = found || d != direct || n != nested || e.Spec().Name == name
-		}
-		if !found {
-			return &UsageError{fmt.Errorf("--exclude-tools: there is no tool %q; 'capstan tools list' names them", name)}
-		}
-	}
-	needs := map[string]string{}
-	if s.mode == tool.Code {
-		needs[tool.ExecName] = "in code mode it is the only way to the other tools: use --mode direct or both"
-	}
-	if s.structured != nil {
-		needs[s.structured.Spec().Name] = "with --json-schema the run ends with a call of it"
-	}
-	for name, why := range needs {
-		if direct, _ := s.View().Reach(name); !direct {
-			return &UsageError{fmt.Errorf("--exclude-tools takes %s away: %s", name, why)}
-		}
-	}
-	return nil
 }
 
 // Skills returns the names of the skills that the model can load.

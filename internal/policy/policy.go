@@ -339,6 +339,18 @@ func (p *Policy) shellRule(f func(*commandPattern) bool) *rule {
 	return nil
 }
 
+// Forbids returns the rule that denies every call of a tool, as text: one that
+// names it and has nothing in parentheses. It is empty when there is none; some
+// calls, or all that there could be, may be denied all the same.
+func (p *Policy) Forbids(name string) string {
+	for _, r := range p.deny {
+		if r.path == nil && r.command == nil && r.domain == "" && r.covers(name) {
+			return r.String()
+		}
+	}
+	return ""
+}
+
 // Hidden says whether a rule forbids reading the file, so that a tool which
 // reads many files can leave it out. The path is absolute and resolved.
 func (p *Policy) Hidden(path string) bool {
