@@ -202,7 +202,7 @@ func TestSearchOfACatalogue(t *testing.T) {
 		for _, l := range f.More[:min(1, len(f.More))] {
 			first = append(first, l.Name)
 		}
-		if err != nil || !slices.Contains(first, sp.Name) || len(text) > 30_000 || len(f.More) > 10 {
+		if err != nil || !slices.Contains(first, sp.Name) || len(text) > 32<<10 || len(f.More) > 10 {
 			t.Errorf("%s: %d bytes, %q, %v", sp.Name, len(text), first, err)
 		}
 	}

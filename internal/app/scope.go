@@ -36,9 +36,9 @@ func (s *Session) scopeIn(m tool.Mode, r *tool.Registry) tool.Scope {
 			scope.Disallow = append(scope.Disallow, name)
 		}
 	}
-	for _, server := range s.servers { // its tools may not be there yet
-		if all := "mcp__" + server; s.rules.Forbids(all+"__*") != "" {
-			scope.Disallow = append(scope.Disallow, all)
+	for _, server := range s.servers.names { // its tools may not be there yet
+		if s.rules.ForbidsAll(serverPattern(server)) {
+			scope.Disallow = append(scope.Disallow, "mcp__"+server)
 		}
 	}
 	return scope

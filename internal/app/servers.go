@@ -151,7 +151,7 @@ func loginsFile(home string) string { return filepath.Join(home, ".capstan", "mc
 func (s *Session) dropDenied() {
 	view := s.View()
 	s.servers.configs = slices.DeleteFunc(s.servers.configs, func(c mcp.Config) bool {
-		if s.rules.Forbids(serverPattern(c.Name)) {
+		if s.rules.ForbidsAll(serverPattern(c.Name)) {
 			s.scope.Disallow = append(slices.Clone(s.scope.Disallow), "mcp__"+c.Name)
 			s.servers.broken[c.Name] = "a rule of permissions.deny forbids all of its tools"
 			return true

@@ -360,9 +360,9 @@ func (p *Policy) Hidden(path string) bool {
 	return match(p.deny, &act{kind: actRead, tool: searchTool, path: path}, p.place) != nil
 }
 
-// Forbids says whether a rule denies every tool whose name begins with prefix,
+// ForbidsAll says whether a rule denies every tool whose name begins with prefix,
 // such as mcp__github__.
-func (p *Policy) Forbids(prefix string) bool {
+func (p *Policy) ForbidsAll(prefix string) bool {
 	return slices.ContainsFunc(p.deny, func(r *rule) bool {
 		if r.path != nil || r.command != nil || r.domain != "" {
 			return false

@@ -58,7 +58,7 @@ func TestForbids(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.Forbids("mcp__a__"); got != want {
+		if got := p.ForbidsAll("mcp__a__"); got != want {
 			t.Errorf("%s forbids a: %v, want %v", rule, got, want)
 		}
 	}
