@@ -75,7 +75,7 @@ func TestForbiddenTools(t *testing.T) {
 // A mode in which a session goes on, or that somebody looks at, has a scope of its
 // own; a server that is forbidden is not spoken of before it has answered.
 func TestForbiddenInAnotherMode(t *testing.T) {
-	s := open(t, Options{}, map[string]string{"~/.capstan/settings.json": `{"mcpServers": {"prod": {}, "b": {}}, "permissions": {"deny": ["exec", "mcp__prod"]}}`})
+	s := open(t, Options{}, map[string]string{"~/.capstan/settings.json": `{"mcpServers": {"prod": {"command": "prod"}, "b": {"command": "b"}}, "permissions": {"deny": ["exec", "mcp__prod"]}}`})
 	if s.View().Serves("prod") || !s.View().Serves("b") {
 		t.Error("the wrong servers")
 	}
