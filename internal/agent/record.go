@@ -118,11 +118,15 @@ func (a *Agent) pace(name string) pace {
 }
 
 // outcome is a result as the model reads it and the log keeps it. What was
-// done to the arguments is said in it (ruling 14).
+// done to the arguments is said in it (ruling 14), and what the tool has to remark.
 func outcome(r *tool.Result) msg.Result {
 	out := msg.Result{CallID: r.CallID, Name: r.Name, Status: string(r.Status), Code: r.Code, Parts: r.Parts}
 	if len(r.Notes) > 0 {
 		note := msg.TextPart("[The arguments did not fit as they were. " + strings.Join(r.Notes, "; ") + ".]")
+		out.Parts = append(out.Parts[:len(out.Parts):len(out.Parts)], note)
+	}
+	if len(r.Remarks) > 0 {
+		note := msg.TextPart("[" + strings.Join(r.Remarks, "; ") + ".]")
 		out.Parts = append(out.Parts[:len(out.Parts):len(out.Parts)], note)
 	}
 	return out

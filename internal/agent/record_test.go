@@ -112,3 +112,32 @@ func TestStartNotRecorded(t *testing.T) {
 		t.Errorf("%s (%v) after %d requests, ran: %v, the call: %+v", out.Reason, out.Err, len(r.model.asks), ran, last)
 	}
 }
+
+// What a tool has to remark of its result reaches the model and the log, and is
+// told from what was done to the arguments.
+func TestRemarks(t *testing.T) {
+	r := newRig(t, tool.Direct)
+	r.add(&fake{tool.Spec{Name: "look", Effect: tool.EffectNone, Input: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)}, false, func(context.Context, *tool.Invocation) (tool.Result, error) {
+		res := tool.Text("seen")
+		res.Remarks = []string{"the result breaks the tool's own output schema: b", "and c"}
+		return res, nil
+	}})
+	r.model.turns = []turn{events(calls("c1", "look", `{"n":"5"}`)), events(llm.Text{Text: "Done."})}
+	r.run("Work.")
+	state, err := r.store.Read(r.opt.Log.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range state.Messages {
+		for _, res := range m.Results {
+			for _, p := range res.Parts {
+				got = append(got, p.Text)
+			}
+		}
+	}
+	want := []string{"seen", `[The arguments did not fit as they were. /n: the string "5" was taken as number 5.]`, "[the result breaks the tool's own output schema: b; and c.]"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -261,7 +261,7 @@ func toReply(r *tool.Result) sandbox.Reply {
 		return refusal(r, r.Text())
 	}
 	v := value{CallID: r.CallID, Name: r.Name, Status: r.Status, Data: r.Data,
-		Truncated: r.Truncated, File: r.File, Notes: r.Notes, Content: blocks(r)}
+		Truncated: r.Truncated, File: r.File, Notes: append(slices.Clone(r.Notes), r.Remarks...), Content: blocks(r)}
 	b, err := json.Marshal(v)
 	if err != nil { // structured content that is not JSON
 		return refusal(r, fmt.Sprintf("the result of %s cannot be passed on: %v", r.Name, err))

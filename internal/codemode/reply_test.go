@@ -31,7 +31,7 @@ func TestReplyFits(t *testing.T) {
 		{"two big texts", tool.Result{Parts: []msg.Part{msg.TextPart(big), msg.TextPart("b")}}, true, len(big) + 1, nil, 0, ""},
 		{"a big text and a picture", tool.Result{Parts: []msg.Part{msg.TextPart(big), image}}, true, len(big), []string{"image"}, 0, ""},
 		{"no text", tool.Result{Parts: []msg.Part{image}}, true, 0, []string{"image"}, 0, ""},
-		{"a note and a resource", tool.Result{Parts: []msg.Part{{Kind: msg.Text, Text: "a", URI: "f:1"}}, Notes: []string{"n"}}, true, 1, []string{"resource"}, 1, ""},
+		{"a note and a resource", tool.Result{Parts: []msg.Part{{Kind: msg.Text, Text: "a", URI: "f:1"}}, Notes: []string{"n"}, Remarks: []string{"r"}}, true, 1, []string{"resource"}, 2, ""},
 		{"a value that is too large", tool.Result{Parts: []msg.Part{msg.TextPart("a")}, Data: json.RawMessage(`"` + strings.Repeat("x", 16<<20) + `"`)}, true, 1, nil, 1, ""},
 		{"a value that is no JSON", tool.Result{Parts: []msg.Part{msg.TextPart("a")}, Data: json.RawMessage(`{`)}, false, 0, nil, 0, tool.CodeFailed},
 		{"a long failure", tool.Result{Status: tool.Failed, Code: tool.CodeTimeout, File: "/kept", Parts: []msg.Part{msg.TextPart(big)}}, false, 0, nil, 0, tool.CodeTimeout},

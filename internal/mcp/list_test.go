@@ -202,9 +202,9 @@ func TestResult(t *testing.T) {
 		{"a list", `{"structuredContent":[1,2]}`, loose,
 			tool.Result{Data: json.RawMessage(`[1,2]`), Parts: []msg.Part{msg.TextPart(`[1,2]`)}}},
 		{"a broken promise", `{"content":[],"structuredContent":{"no":1}}`, x,
-			tool.Result{Data: json.RawMessage(`{"no":1}`), Parts: []msg.Part{msg.TextPart(`{"no":1}`)}, Notes: []string{`the result breaks the tool's own output schema: the property "id" is required`}}},
+			tool.Result{Data: json.RawMessage(`{"no":1}`), Parts: []msg.Part{msg.TextPart(`{"no":1}`)}, Remarks: []string{`the result breaks the tool's own output schema: the property "id" is required`}}},
 		{"a promise forgotten", `{"content":[{"type":"text","text":"x"}]}`, x,
-			tool.Result{Parts: []msg.Part{msg.TextPart("x")}, Notes: []string{"the tool declares an output schema but sent no structuredContent"}}},
+			tool.Result{Parts: []msg.Part{msg.TextPart("x")}, Remarks: []string{"the tool declares an output schema but sent no structuredContent"}}},
 		{"names twice", `{"content":[{"type":"text","text":"x"}],"structuredContent":{"a":1,"a":2}}`, loose,
 			tool.Result{Parts: []msg.Part{msg.TextPart("x"), msg.TextPart(`{"a":1,"a":2}`)}}},
 		{"an error", `{"content":[{"type":"text","text":"no"}],"isError":true}`, x,
@@ -218,10 +218,10 @@ func TestResult(t *testing.T) {
 			test.want.Status = tool.Success
 		}
 		if test.name == "names twice" || test.name == "a broken promise" {
-			if len(got.Notes) != 1 {
-				t.Errorf("%s: notes %q", test.name, got.Notes)
+			if len(got.Remarks) != 1 {
+				t.Errorf("%s: notes %q", test.name, got.Remarks)
 			}
-			got.Notes, test.want.Notes = nil, nil
+			got.Remarks, test.want.Remarks = nil, nil
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)

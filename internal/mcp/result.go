@@ -61,7 +61,7 @@ func (t *remote) result(raw json.RawMessage) tool.Result {
 	if !missing(in.Structured) {
 		data, err := schema.Parse(in.Structured)
 		if err != nil {
-			r.Notes = append(r.Notes, "the structuredContent of the result cannot be read and is given as text: "+excerpt(err.Error(), 300))
+			r.Remarks = append(r.Remarks, "the structuredContent of the result cannot be read and is given as text: "+excerpt(err.Error(), 300))
 			r.Parts = append(r.Parts, msg.TextPart(clean(string(in.Structured))))
 		} else {
 			r.Data = data
@@ -80,7 +80,7 @@ func (t *remote) result(raw json.RawMessage) tool.Result {
 		return r
 	}
 	if note := t.check(r.Data); note != "" {
-		r.Notes = append(r.Notes, note)
+		r.Remarks = append(r.Remarks, note)
 	}
 	return r
 }

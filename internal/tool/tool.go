@@ -191,7 +191,8 @@ type Result struct {
 	Uncut     bool            // the tool has bounded its text itself: a model gets the whole
 	File      string          // where the whole text lies when it was cut
 	Unasked   bool            // denied only because nobody could be asked
-	Notes     []string        // what was done to the arguments to make them valid
+	Notes     []string        // what was done to the arguments to make them valid; the executor sets it
+	Remarks   []string        // what the tool says beside its result, that it breaks the tool's own schema for example
 	Display   any             // for a surface: a diff, a program's outcome; never sent to a model
 }
 
