@@ -267,7 +267,7 @@ func toReply(r *tool.Result) sandbox.Reply {
 		return refusal(r, fmt.Sprintf("the result of %s cannot be passed on: %v", r.Name, err))
 	}
 	if len(b) > maxValue {
-		v.Notes = append(slices.Clone(v.Notes), fmt.Sprintf("structuredContent and content were left out: %d bytes are more than a result can carry; ask for less", len(b)))
+		v.Notes = append(v.Notes, fmt.Sprintf("structuredContent and content were left out: %d bytes are more than a result can carry; ask for less", len(b)))
 		v.Data, v.Content, v.Truncated = nil, nil, true
 		if b, err = json.Marshal(v); err != nil || len(b) > maxValue {
 			return refusal(r, fmt.Sprintf("the result of %s cannot be passed on: it is too large", r.Name))
