@@ -15,7 +15,6 @@ import (
 	"capstan/internal/codemode"
 	"capstan/internal/config"
 	"capstan/internal/mcp"
-	"capstan/internal/sched"
 	"capstan/internal/tool"
 )
 
@@ -343,12 +342,6 @@ func (s *Session) ServerStatus() []mcp.Status {
 		return nil
 	}
 	return s.servers.manager.Status()
-}
-
-// denied says whether a rule denies a tool, whatever its arguments.
-func (s *Session) denied(e *tool.Entry) bool {
-	verdict := s.rules.Explain(&sched.Request{Call: &tool.Call{Name: e.Spec().Name}, Entry: e})
-	return verdict.Decision == sched.Deny && verdict.Rule != ""
 }
 
 func (s *Session) closeServers() {

@@ -184,10 +184,7 @@ func rename(req *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("reading our own message: %w", err)
 	}
-	if m, err = outgoing(req.Context(), m); err != nil {
-		return err
-	}
-	if raw, err = jsonrpc.EncodeMessage(m); err != nil {
+	if raw, err = jsonrpc.EncodeMessage(outgoing(req.Context(), m)); err != nil {
 		return fmt.Errorf("encoding a message: %w", err)
 	}
 	req.Body.Close()

@@ -184,11 +184,7 @@ func (t *stdio) answered(id jsonrpc.ID) bool {
 // Write sends a message. It waits no longer than ctx for a server that does not
 // read; half a message cannot be taken back, so the connection then breaks.
 func (t *stdio) Write(ctx context.Context, m jsonrpc.Message) error {
-	m, err := outgoing(ctx, m)
-	if err != nil {
-		return err
-	}
-	data, err := jsonrpc.EncodeMessage(m)
+	data, err := jsonrpc.EncodeMessage(outgoing(ctx, m))
 	if err != nil {
 		return fmt.Errorf("encoding a message: %w", err)
 	}

@@ -138,11 +138,7 @@ func (r renaming) Connect(ctx context.Context) (sdk.Connection, error) {
 type renamingConn struct{ sdk.Connection }
 
 func (c renamingConn) Write(ctx context.Context, m jsonrpc.Message) error {
-	m, err := outgoing(ctx, m)
-	if err != nil {
-		return err
-	}
-	return c.Connection.Write(ctx, m)
+	return c.Connection.Write(ctx, outgoing(ctx, m))
 }
 
 // A server that keeps crashing is restarted with growing pauses, then only when

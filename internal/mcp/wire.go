@@ -59,19 +59,19 @@ func register(c *sdk.Client) {
 
 // outgoing is a message as it leaves: with its real method. The call whose
 // context this is learns its id.
-func outgoing(ctx context.Context, m jsonrpc.Message) (jsonrpc.Message, error) {
+func outgoing(ctx context.Context, m jsonrpc.Message) jsonrpc.Message {
 	r, ok := m.(*jsonrpc.Request)
 	if !ok {
-		return m, nil
+		return m
 	}
 	method, own := strings.CutPrefix(r.Method, prefix)
 	if !own {
-		return m, nil
+		return m
 	}
 	if f, ok := ctx.Value(flightKey{}).(*flight); ok {
 		f.sent(r.ID)
 	}
 	out := *r
 	out.Method = method
-	return &out, nil
+	return &out
 }
