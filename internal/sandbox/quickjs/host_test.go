@@ -44,6 +44,12 @@ func (h *host) Call(ctx context.Context, batch []sandbox.Call, reply func(int, s
 			reply(i, refuse(c, "UNKNOWN_TOOL", "no tool has this name"))
 			continue
 		}
+		// As from the scheduler, a refusal is there before the answer to any
+		// later call: what a test expects of one cannot depend on a race.
+		if c.Name == "deny" {
+			reply(i, f(ctx, c))
+			continue
+		}
 		h.replies.Go(func() { reply(i, f(ctx, c)) })
 	}
 }
