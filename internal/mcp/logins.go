@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"golang.org/x/oauth2"
@@ -36,6 +37,9 @@ type login struct {
 	AuthStyle    oauth2.AuthStyle `json:"authStyle,omitempty"`
 	Scopes       []string         `json:"scopes,omitempty"`
 	Token        *oauth2.Token    `json:"token"`
+	// Wanted are scopes that the server has refused calls for the lack of. The
+	// next login asks for them too.
+	Wanted []string `json:"wanted,omitempty"`
 }
 
 func (l *Logins) load() (map[string]login, error) {
@@ -103,6 +107,23 @@ func (l *Logins) put(server string, entry login) error {
 	if err != nil {
 		return err
 	}
+	all[server] = entry
+	return l.store(all)
+}
+
+// want notes scopes for the next login of a server.
+func (l *Logins) want(server, url string, scopes []string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all, err := l.load()
+	if err != nil {
+		return err
+	}
+	entry, ok := all[server]
+	if !ok || entry.URL != url || slices.Equal(entry.Wanted, scopes) {
+		return nil
+	}
+	entry.Wanted = scopes
 	all[server] = entry
 	return l.store(all)
 }

@@ -88,11 +88,41 @@ func (s *savedLogin) Authorize(_ context.Context, _ *http.Request, resp *http.Re
 	case err != nil:
 		return err
 	case resp.StatusCode == http.StatusForbidden:
-		return loginError("its login may not do this (HTTP 403); log in again with `capstan mcp login " + s.server + "`")
+		why := "its login may not do this (HTTP 403)"
+		if scopes := wantedScopes(resp); ok && len(scopes) > 0 {
+			if err := s.logins.want(s.server, s.url, scopes); err != nil {
+				return err
+			}
+			why = "its login may not do this (HTTP 403): that takes the scope " + strings.Join(scopes, " ")
+		}
+		return loginError(why + "; log in again with `capstan mcp login " + s.server + "`")
 	case ok:
 		return loginError("its login has expired or was revoked (HTTP 401); log in again with `capstan mcp login " + s.server + "`")
 	}
 	return loginError("it wants a login (HTTP 401): run `capstan mcp login " + s.server + "`, or set headers")
+}
+
+// wantedScopes are what a refusal says that a login needs. They are the server's
+// words: tokens as RFC 6749 has them, and few.
+func wantedScopes(resp *http.Response) []string {
+	challenges, err := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
+	if err != nil {
+		return nil
+	}
+	for _, c := range challenges {
+		if c.Scheme != "bearer" || c.Params["error"] != "insufficient_scope" {
+			continue
+		}
+		scopes := strings.Fields(c.Params["scope"])
+		odd := func(s string) bool {
+			return len(s) > 200 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == '"' || r == '\\' || r > '~' })
+		}
+		if len(scopes) > 50 || slices.ContainsFunc(scopes, odd) {
+			return nil
+		}
+		return scopes
+	}
+	return nil
 }
 
 // A loginError says that a person has to log in.
@@ -115,6 +145,13 @@ func (l *Logins) Login(ctx context.Context, c Config, getenv func(string) (strin
 	if hasAuthorization(&c) {
 		return fmt.Errorf("logging in to MCP server %s: its headers hold an Authorization already, which would be sent instead", c.Name)
 	}
+	before, _, err := l.get(c.Name, c.URL)
+	if err != nil {
+		return fmt.Errorf("logging in to MCP server %s: %w", c.Name, err)
+	}
+	if before.URL != c.URL {
+		before = login{} // of another server
+	}
 	back, err := newCallback()
 	if err != nil {
 		return fmt.Errorf("logging in to MCP server %s: %w", c.Name, err)
@@ -128,13 +165,14 @@ func (l *Logins) Login(ctx context.Context, c Config, getenv func(string) (strin
 		}},
 		RequestRefreshToken:   true,
 		AcceptUnadvertisedIss: true,
+		ScopeFilter:           func(found []string) []string { return union(found, before.Wanted) },
 		Client:                authClient(),
 		AuthorizationCodeFetcher: func(ctx context.Context, a *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 			return back.fetch(ctx, a.URL, open)
 		},
 		NewTokenSource: func(_ context.Context, oc *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
 			entry := login{URL: c.URL, ClientID: oc.ClientID, ClientSecret: oc.ClientSecret, TokenURL: oc.Endpoint.TokenURL,
-				AuthStyle: oc.Endpoint.AuthStyle, Scopes: oc.Scopes, Token: token}
+				AuthStyle: oc.Endpoint.AuthStyle, Scopes: oc.Scopes, Token: token, Wanted: before.Wanted}
 			if err := l.put(c.Name, entry); err != nil {
 				return nil, err
 			}
@@ -145,7 +183,7 @@ func (l *Logins) Login(ctx context.Context, c Config, getenv func(string) (strin
 	if err != nil {
 		return fmt.Errorf("logging in to MCP server %s: %w", c.Name, err)
 	}
-	if err := probe(ctx, &c, handler); err != nil {
+	if err := probe(ctx, &c, handler); err != nil && !saved {
 		return fmt.Errorf("logging in to MCP server %s: %w", c.Name, err)
 	}
 	if !saved {
@@ -154,7 +192,19 @@ func (l *Logins) Login(ctx context.Context, c Config, getenv func(string) (strin
 	return nil
 }
 
-// probe connects, so that the server asks for the login.
+// union is a followed by what of b is not in it.
+func union(a, b []string) []string {
+	all := slices.Clone(a)
+	for _, s := range b {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// probe connects and asks for the tools, so that the server asks for the login:
+// some let anybody say hello.
 func probe(ctx context.Context, c *Config, h auth.OAuthHandler) error {
 	live, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -167,13 +217,25 @@ func probe(ctx context.Context, c *Config, h auth.OAuthHandler) error {
 	t := &sdk.StreamableClientTransport{Endpoint: c.URL, HTTPClient: w.client(), OAuthHandler: h, DisableStandaloneSSE: true, MaxEventSize: maxMessage}
 	session, err := client.Connect(live, t, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
-		if f := w.take(); f != nil && f.status != http.StatusUnauthorized {
-			return errors.New(f.text)
-		}
-		return errors.New(strings.NewReplacer(`sending "initialize": `+rejected+": ", "", `calling "initialize": `, "").Replace(err.Error()))
+		return refusal(w.take(), "initialize", err)
 	}
-	session.Close()
-	return nil
+	defer session.Close()
+	w.take()
+	if _, err := session.ListTools(live, nil); err != nil {
+		if f := w.take(); f != nil {
+			return refusal(f, "tools/list", err)
+		}
+	}
+	return nil // what else is wrong with its list is no matter of the login
+}
+
+// refusal is why a request failed, without the layers that the SDK puts around
+// it. How a login went is said by err, any other refusal by f.
+func refusal(f *httpFault, method string, err error) error {
+	if f != nil && f.status != http.StatusUnauthorized {
+		return errors.New(f.text)
+	}
+	return errors.New(strings.NewReplacer(`sending "`+method+`": `+rejected+": ", "", `calling "`+method+`": `, "").Replace(err.Error()))
 }
 
 // A callback is where the browser comes back to: an address of this machine

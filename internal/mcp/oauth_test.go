@@ -1,12 +1,14 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,6 +18,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"capstan/internal/tool"
 )
@@ -33,6 +38,9 @@ type authority struct {
 	issued    int
 	refreshed int
 	page      string // where logins are done, instead of our own
+	greets    bool   // anybody may say hello
+	calling   string // the scope that a call of a tool takes
+	asked     string // the scopes that the last login asked for
 }
 
 func newAuthority(t *testing.T) *authority {
@@ -64,7 +72,7 @@ func newAuthority(t *testing.T) *authority {
 		q := r.URL.Query()
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.challenge = q.Get("code_challenge")
+		a.challenge, a.asked = q.Get("code_challenge"), q.Get("scope")
 		back := url.Values{"state": {q.Get("state")}, "code": {"code-1"}}
 		if a.refuse {
 			back = url.Values{"state": {q.Get("state")}, "error": {"access_denied"}, "error_description": {"not today"}}
@@ -98,9 +106,19 @@ func newAuthority(t *testing.T) *authority {
 	})
 	guarded := streamable(t)
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		var m struct{ Method string }
+		_ = json.Unmarshal(body, &m)
 		a.mu.Lock()
-		ok := a.valid != "" && r.Header.Get("Authorization") == "Bearer "+a.valid
+		ok := a.valid != "" && r.Header.Get("Authorization") == "Bearer "+a.valid || a.greets && (m.Method == "initialize" || m.Method == "notifications/initialized")
+		scoped := m.Method != "tools/call" || a.calling == "" || strings.Contains(a.asked, a.calling)
 		a.mu.Unlock()
+		if ok && !scoped {
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+a.calling+`"`)
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
 		if !ok {
 			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+a.url+`/.well-known/oauth-protected-resource/mcp"`)
 			w.WriteHeader(http.StatusUnauthorized)
@@ -175,6 +193,56 @@ func TestLogin(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "*")); len(left) != 1 {
 		t.Errorf("files are left: %v", left)
+	}
+}
+
+// A server that lets anybody say hello, and that wants more of a login for a
+// call than for a list.
+func TestLoginStepsUp(t *testing.T) {
+	a := newAuthority(t)
+	a.greets, a.calling = true, "write"
+	file := filepath.Join(t.TempDir(), "logins.json")
+	c := httpServer("web", a.url+"/mcp")
+	if err := NewLogins(file).Login(testContext(t), c, os.LookupEnv, browse); err != nil {
+		t.Fatal(err)
+	}
+	call := func() *tool.Result {
+		r := newRig(t, Options{Logins: NewLogins(file)}, c)
+		defer r.Close()
+		r.ready()
+		return r.call("mcp__web__echo", `{"text":"hi"}`)
+	}
+	if res := call(); res.Code != tool.CodeFailed || !strings.Contains(res.Text(), "its login may not do this (HTTP 403): that takes the scope write; log in again with `capstan mcp login web`") {
+		t.Errorf("%+v", res)
+	}
+	if err := NewLogins(file).Login(testContext(t), c, os.LookupEnv, browse); err != nil {
+		t.Fatal(err)
+	}
+	if a.asked != "write" {
+		t.Errorf("the second login asked for %q", a.asked)
+	}
+	if got := call().Text(); got != "hi" {
+		t.Errorf("%q", got)
+	}
+}
+
+// What a server says that a login needs is put into an address.
+func TestWantedScopes(t *testing.T) {
+	for header, want := range map[string][]string{
+		`Bearer error="insufficient_scope", scope="a b:c"`:                            {"a", "b:c"},
+		`Bearer error="insufficient_scope"`:                                           {},
+		`Bearer error="invalid_token", scope="a"`:                                     nil,
+		`Basic realm="x"`:                                                             nil,
+		`Bearer error="insufficient_scope", scope="aé"`:                               nil,
+		`Bearer error="insufficient_scope", scope="` + strings.Repeat("x", 201) + `"`: nil,
+		`Bearer error="insufficient_scope", scope="` + strings.Repeat("x ", 51) + `"`: nil,
+		`Bearer error="insufficient_scope", scope="a` + "\x01" + `"`:                  nil,
+		`Bearer error="insufficient_scope`:                                            nil,
+	} {
+		got := wantedScopes(&http.Response{Header: http.Header{"Www-Authenticate": {header}}})
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", header, diff)
+		}
 	}
 }
 
