@@ -69,7 +69,7 @@ func (t *remote) call(ctx context.Context, c *conn, inv *tool.Invocation) (tool.
 	whole := max(longestCall, idle)
 	w := newWatch(idle, whole)
 	defer w.stop()
-	ctx, f := c.flights.begin(ctx, w.alive, func(p progress) { w.show(inv, p) })
+	ctx, f := c.flights.begin(ctx, w.alive, func(p progress) { w.show(inv, p) }, inv.Yield)
 	defer f.land()
 	w.start(f.cancel)
 	p := &params{Name: t.real, Arguments: inv.Call.Args}

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,9 @@ type flight struct {
 	token  string
 	note   func(progress)
 	alive  func() // moves the deadline
+	yield  func() (resume func())
+	resume func() // not nil while its slot is lent; guarded by flights.mu
+	seq    int
 
 	mu    sync.Mutex
 	id    jsonrpc.ID
@@ -36,10 +40,11 @@ type progress struct {
 // flights are the open requests of one connection, by the ids and progress
 // tokens that a server may name them by.
 type flights struct {
-	mu      sync.Mutex
-	seq     int
-	byToken map[string]*flight
-	byID    map[jsonrpc.ID]*flight
+	mu        sync.Mutex
+	seq       int
+	questions int // of the server that wait for a person or a model
+	byToken   map[string]*flight
+	byID      map[jsonrpc.ID]*flight
 }
 
 func newFlights() *flights {
@@ -48,11 +53,11 @@ func newFlights() *flights {
 
 // begin registers a request. The context carries it to the transport and is
 // cancelled when the server cancels it. land must be called at the end.
-func (fs *flights) begin(ctx context.Context, alive func(), note func(progress)) (context.Context, *flight) {
+func (fs *flights) begin(ctx context.Context, alive func(), note func(progress), yield func() func()) (context.Context, *flight) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	f := &flight{of: fs, cancel: cancel, note: note, alive: alive}
 	fs.mu.Lock()
 	fs.seq++
+	f := &flight{of: fs, cancel: cancel, note: note, alive: alive, yield: yield, seq: fs.seq}
 	f.token = fmt.Sprintf("capstan-%d", fs.seq)
 	fs.byToken[f.token] = f
 	fs.mu.Unlock()
@@ -73,6 +78,10 @@ func (f *flight) land() {
 	f.of.mu.Lock()
 	delete(f.of.byToken, f.token)
 	delete(f.of.byID, f.id)
+	if f.resume != nil {
+		f.resume()
+		f.of.lend() // if it was another one that waited for the answer
+	}
 	f.of.mu.Unlock()
 	f.mu.Lock() // waits for a note that is being told
 	f.note = nil
@@ -97,9 +106,35 @@ func (fs *flights) progressed(token any, p progress) {
 	}
 }
 
-// hold keeps all open calls alive until the function that it returns is called:
-// while a server waits for a person or a model, so do its calls.
+// lend sees to it that as many calls have lent their slots as there are open
+// questions. No server says which call it asks for, but one slot is like the
+// other, so the oldest calls lend theirs. The caller holds mu.
+func (fs *flights) lend() {
+	open := slices.SortedFunc(maps.Values(fs.byToken), func(a, b *flight) int { return cmp.Compare(a.seq, b.seq) })
+	for i, f := range open {
+		switch lent := f.resume != nil; {
+		case i < fs.questions && !lent:
+			f.resume = f.yield()
+		case i >= fs.questions && lent:
+			f.resume()
+			f.resume = nil
+		}
+	}
+}
+
+// ask counts a question of the server.
+func (fs *flights) ask(n int) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.questions += n
+	fs.lend()
+}
+
+// hold keeps all open calls alive until the function that it returns is called,
+// and lends a slot: while a server waits for a person or a model, so do its
+// calls.
 func (fs *flights) hold(every time.Duration) (release func()) {
+	fs.ask(+1)
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -122,6 +157,7 @@ func (fs *flights) hold(every time.Duration) (release func()) {
 	return func() {
 		close(stop)
 		<-done
+		fs.ask(-1)
 	}
 }
 

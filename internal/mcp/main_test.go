@@ -106,12 +106,15 @@ func (r *rig) call(name, args string) *tool.Result {
 
 func (r *rig) callWith(ctx context.Context, name, args string, progress func(msg.Part)) *tool.Result {
 	r.t.Helper()
-	res, err := r.tool(name).Run(ctx, &tool.Invocation{Call: &tool.Call{ID: "c1", Name: name, Args: json.RawMessage(args)}, Progress: progress})
+	res, err := r.tool(name).Run(ctx, &tool.Invocation{Call: &tool.Call{ID: "c1", Name: name, Args: json.RawMessage(args)}, Progress: progress, Yield: unlent})
 	if err != nil {
 		res = tool.Fail(tool.CodeAborted, "%v", err)
 	}
 	return &res
 }
+
+// unlent is the Yield of a call that has no slot.
+func unlent() func() { return func() {} }
 
 // until polls for what must come true.
 func (r *rig) until(what string, ok func() bool) {

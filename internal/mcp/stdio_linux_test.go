@@ -359,7 +359,7 @@ func TestACancelledCallIsCancelledAtTheServer(t *testing.T) {
 	r.ready()
 	ctx, cancel := context.WithCancel(r.ctx)
 	time.AfterFunc(20*time.Millisecond, cancel)
-	if _, err := r.tool("mcp__s__t").Run(ctx, &tool.Invocation{Call: &tool.Call{Args: json.RawMessage(`{}`)}, Progress: func(msg.Part) {}}); err != context.Canceled {
+	if _, err := r.tool("mcp__s__t").Run(ctx, &tool.Invocation{Call: &tool.Call{Args: json.RawMessage(`{}`)}, Progress: func(msg.Part) {}, Yield: unlent}); err != context.Canceled {
 		t.Errorf("%v", err)
 	}
 	r.until("the cancellation", func() bool { _, err := os.Stat(file); return err == nil })

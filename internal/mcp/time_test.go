@@ -36,9 +36,9 @@ func TestDeadlineOfACall(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			shown := 0
-			inv := &tool.Invocation{Progress: func(msg.Part) { shown++ }}
+			inv := &tool.Invocation{Progress: func(msg.Part) { shown++ }, Yield: unlent}
 			fs := newFlights()
-			_, f := fs.begin(ctx, w.alive, func(p progress) { w.show(inv, p) })
+			_, f := fs.begin(ctx, w.alive, func(p progress) { w.show(inv, p) }, inv.Yield)
 			defer f.land()
 			w.start(cancel)
 			defer w.stop()
@@ -68,7 +68,7 @@ func TestHeldCallsDoNotTimeOut(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
 		fs := newFlights()
-		_, f := fs.begin(ctx, w.alive, func(progress) {})
+		_, f := fs.begin(ctx, w.alive, func(progress) {}, unlent)
 		defer f.land()
 		w.start(cancel)
 		defer w.stop()
@@ -82,6 +82,47 @@ func TestHeldCallsDoNotTimeOut(t *testing.T) {
 		if err := context.Cause(ctx); !errors.Is(err, errTimeout) {
 			t.Errorf("it did not time out after the answer: %v", err)
 		}
+	})
+}
+
+// A question of a server lends the slot of one of its calls: of which nobody can
+// know, but always of as many as there are questions, and of none once it is
+// answered. The first call that ends while it lends passes that on.
+func TestQuestionsLendSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, lent := newFlights(), map[string]int{}
+		begin := func(name string) *flight {
+			_, f := fs.begin(t.Context(), func() {}, func(progress) {}, func() func() {
+				lent[name]++
+				return func() { lent[name]-- }
+			})
+			return f
+		}
+		want := func(a, b, c int) {
+			t.Helper()
+			if diff := cmp.Diff([]int{a, b, c}, []int{lent["a"], lent["b"], lent["c"]}); diff != "" {
+				t.Errorf("lent (-want +got):\n%s", diff)
+			}
+		}
+		a, b := begin("a"), begin("b")
+		want(0, 0, 0)
+		first := fs.hold(time.Second)
+		want(1, 0, 0)
+		second, third := fs.hold(time.Second), fs.hold(time.Second)
+		want(1, 1, 0)
+		c := begin("c")
+		a.land()
+		want(0, 1, 1)
+		second()
+		want(0, 1, 1)
+		third()
+		want(0, 1, 0)
+		b.land()
+		want(0, 0, 1)
+		first()
+		want(0, 0, 0)
+		c.land()
+		want(0, 0, 0)
 	})
 }
 

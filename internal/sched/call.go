@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"capstan/internal/msg"
@@ -300,6 +301,9 @@ func (rt *Runtime) invoke(ctx context.Context, j *job, v *tool.View) (r tool.Res
 	}()
 	inv := &tool.Invocation{Call: j.traced(), View: v, Access: owned(j.access), Progress: func(p msg.Part) {
 		rt.observe(j, Event{Kind: Progress, Part: p})
+	}, Yield: func() func() {
+		rt.gate.yield(&j.ticket)
+		return sync.OnceFunc(func() { rt.gate.retake(&j.ticket) })
 	}}
 	if j.gateway() {
 		return rt.gateway(ctx, j, inv)

@@ -25,7 +25,7 @@ import (
 // they were allowed. docs/design/calls.md says why it is like this.
 type gate struct {
 	mu       sync.Mutex
-	slots    int       // free ones
+	slots    int       // free ones; negative when calls took theirs back that others have
 	waiting  []*ticket // allowed, not started, in the order in which they were allowed
 	slotless int       // those of waiting that need no slot
 	busy     paths     // of the running calls
@@ -110,18 +110,45 @@ func (g *gate) release(t *ticket) {
 	}
 }
 
+// yield lends the slot of a running call to others until retake; so many calls
+// of one as of the other. What else the call has, it keeps.
+func (g *gate) yield(t *ticket) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t.lent++; t.lent > 1 || !t.slot {
+		return
+	}
+	t.slot = false
+	g.slots++
+	g.dispatch()
+}
+
+// retake takes the slot back at once, even if that makes one more than there
+// are: then the next ones to end free none. Waiting for one could wait for ever,
+// for the call that has it may wait for this one: two calls of a server that does
+// one after the other.
+func (g *gate) retake(t *ticket) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t.lent--; t.lent > 0 || !t.on || t.waits {
+		return // it has ended meanwhile, or never had one
+	}
+	t.slot = true
+	g.slots--
+}
+
 // dispatch starts every waiting call that may start.
 func (g *gate) dispatch() {
 	g.pass++
 	clear(g.kept)
 	left := g.waiting[:0]
 	for i, t := range g.waiting {
-		if g.slots == 0 && g.slotless == 0 {
+		if g.slots <= 0 && g.slotless == 0 {
 			left = append(left, g.waiting[i:]...)
 			break
 		}
 		switch {
-		case !t.waits && g.slots == 0, !t.group.admits(t, g.pass):
+		case !t.waits && g.slots <= 0, !t.group.admits(t, g.pass):
 			left = append(left, t)
 		case g.busy.conflict(t.access) || g.kept.conflict(t.access): // nobody overtakes on a path
 			g.kept.add(t.access, 1)
@@ -160,6 +187,7 @@ type ticket struct {
 	started chan struct{} // closed then, if somebody waits for it
 
 	slot      bool
+	lent      int  // how often it gave its slot to others and has not taken it back
 	holding   bool // its paths
 	abandoned bool
 }

@@ -227,6 +227,12 @@ type Invocation struct {
 	Access Access
 	// Progress tells observers how far the call is. It is never nil.
 	Progress func(msg.Part)
+	// Yield lends the call's slot to other calls while the body waits for a
+	// person or a model, and returns what ends that. It never blocks, may be
+	// called from any goroutine, several times at once, and does nothing once the
+	// call has ended. Order and exclusion within the call's turn or program stay
+	// as they are. It is never nil.
+	Yield func() (resume func())
 	// Dispatch runs calls made by this call. It is nil unless the tool's Class
 	// is Gateway. Each result is sent as it settles, in any order, with the
 	// index of its call; the channel is closed after the last.
