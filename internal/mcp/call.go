@@ -74,7 +74,7 @@ func (t *remote) call(ctx context.Context, c *conn, inv *tool.Invocation) (tool.
 	w.start(f.cancel)
 	p := &params{Name: t.real, Arguments: inv.Call.Args}
 	p.Meta = sdk.Meta{"progressToken": f.token}
-	raw, err := c.request(ctx, callTool, p)
+	raw, err := c.rounds(ctx, callTool, p)
 	if err != nil {
 		if unsent(err) && ctx.Err() == nil {
 			return tool.Result{}, err

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -159,19 +158,19 @@ func (c *conn) client() *sdk.Client {
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 			c.flights.progressed(r.Params.ProgressToken, progress{r.Params.Progress, r.Params.Total, r.Params.Message})
 		},
-		CreateMessageHandler: c.sampling(),
 	})
 	client.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 			if p, ok := r.GetParams().(*sdk.CancelledParams); ok && p != nil {
 				c.flights.cancelled(p.RequestID, p.Reason)
 			}
+			if err := c.refuse(method); err != nil {
+				return nil, err
+			}
 			return next(ctx, method, r)
 		}
 	})
-	for _, root := range o.Roots {
-		client.AddRoots(&sdk.Root{URI: fileURI(root), Name: filepath.Base(root)})
-	}
+	client.AddRoots(c.roots()...)
 	register(client)
 	return client
 }
@@ -196,20 +195,11 @@ func (c *conn) passed(method string) bool {
 	return false
 }
 
-// request sends one of our methods and returns the result's bytes.
-func (c *conn) request(ctx context.Context, method string, p *params) (json.RawMessage, error) {
-	a, err := sdk.CallCustomMethod[*params, *answer](ctx, c.session, method, p)
-	if err != nil {
-		return nil, err
-	}
-	return a.raw, nil
-}
-
 // ask sends one of our methods within the server's timeout.
 func (c *conn) ask(ctx context.Context, method string, p *params) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.timeout(), fmt.Errorf("it did not answer within %v", c.cfg.timeout()))
 	defer cancel()
-	raw, err := c.request(ctx, method, p)
+	raw, err := c.rounds(ctx, method, p)
 	if err != nil {
 		return nil, c.explain(ctx, err)
 	}

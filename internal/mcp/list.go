@@ -32,7 +32,7 @@ func (s *server) pages(ctx context.Context, c *conn, method, key string, limit i
 			s.warn("its list %s has more than %d pages; the rest is left out", key, maxPages)
 			return nil
 		}
-		raw, err := c.request(ctx, method, &params{Cursor: cursor})
+		raw, err := c.rounds(ctx, method, &params{Cursor: cursor})
 		if err != nil {
 			return err
 		}

@@ -144,7 +144,9 @@ type request struct {
 		Meta   struct {
 			Token json.RawMessage `json:"progressToken"`
 		} `json:"_meta"`
-		Request json.RawMessage `json:"requestId"`
+		Request   json.RawMessage `json:"requestId"`
+		Responses json.RawMessage `json:"inputResponses"`
+		State     string          `json:"requestState"`
 	} `json:"params"`
 }
 

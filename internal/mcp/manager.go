@@ -25,11 +25,11 @@ type Options struct {
 	Env      []string      // for ${VAR} and what servers inherit; nil means the process's own
 	Version  string        // of this program
 
-	// Elicit answers a server that asks the person something, Sample one that
-	// asks for a model's completion. Nil refuses, and servers are told at the
-	// start that they need not ask.
+	// Elicit answers a server that asks the person something. Nil refuses, and
+	// servers are told at the start that they need not ask. A model's completion
+	// (sampling) is refused always: what a server says is data, and a model that
+	// it can talk to would spend the user's money on it.
 	Elicit Elicit
-	Sample func(ctx context.Context, server string, q *sdk.CreateMessageParams) (*sdk.CreateMessageResult, error)
 
 	// Logins holds what logging in has brought; nil means that servers which
 	// want a login cannot be used.

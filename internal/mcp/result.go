@@ -42,14 +42,10 @@ func (t *remote) result(raw json.RawMessage) tool.Result {
 		Content    []json.RawMessage `json:"content"`
 		Structured json.RawMessage   `json:"structuredContent"`
 		IsError    bool              `json:"isError"`
-		Type       string            `json:"resultType"`
 		Old        json.RawMessage   `json:"toolResult"` // of the protocol's first version
 	}
 	if err := strict.Unmarshal(raw, &in, lenient); err != nil {
 		return tool.Fail(tool.CodeFailed, "MCP server %s answered tool %s with what is no result: %s", t.s.cfg.Name, t.real, excerpt(raw, 500))
-	}
-	if in.Type == "input_required" {
-		return tool.Fail(tool.CodeFailed, "tool %s of MCP server %s wants input from a person first, which is not supported over this protocol version", t.real, t.s.cfg.Name)
 	}
 	r := tool.Result{Status: tool.Success}
 	for _, b := range in.Content {

@@ -38,7 +38,7 @@ func serveStdio(mode string) {
 	case "stderr": // fills its stderr before everything
 		fmt.Fprintf(os.Stderr, "first line\n%s\nlast line\n", strings.Repeat("x", 256<<10))
 	case "modern": // knows the newest protocol only
-		modernServer(s)
+		modernServer(s, arg)
 		return
 	}
 	lists := 0
@@ -79,8 +79,8 @@ func serveStdio(mode string) {
 	}
 }
 
-// modernServer refuses initialize.
-func modernServer(s *raw) {
+// modernServer refuses initialize. What it wants before it answers a call is arg.
+func modernServer(s *raw, arg string) {
 	for s.in.Scan() {
 		var r request
 		if json.Unmarshal(s.in.Bytes(), &r) != nil || r.ID == nil {
@@ -92,7 +92,12 @@ func modernServer(s *raw) {
 		case "tools/list":
 			s.result(r.ID, `{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"resultType":"complete"}`)
 		case "tools/call":
-			s.result(r.ID, `{"content":[{"type":"text","text":"modern"}],"resultType":"complete"}`)
+			if arg != "" && (r.Params.Responses == nil || strings.Contains(arg, "again")) {
+				s.result(r.ID, `{"resultType":"input_required","requestState":"st","inputRequests":%s}`, arg)
+				continue
+			}
+			b, _ := json.Marshal("modern" + r.Params.State + string(r.Params.Responses))
+			s.result(r.ID, `{"content":[{"type":"text","text":%s}],"resultType":"complete"}`, b)
 		default:
 			s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"unsupported protocol version","data":{"supported":["2026-07-28"]}}}`+"\n", r.ID)
 		}
@@ -145,12 +150,22 @@ func callStdio(s *raw, mode, arg string, r request) {
 		s.result(r.ID, `{"content":[],"structuredContent":{"env":%s,"cwd":%s}}`, b, w)
 	case "answer":
 		s.result(r.ID, "%s", arg)
+	case "question":
+		question(s, arg, r)
 	case "error":
 		s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no such tool"}}`+"\n", r.ID)
 	case "pid":
 		s.text(r.ID, fmt.Sprint(os.Getpid()))
 	default:
 		s.text(r.ID, "ok")
+	}
+}
+
+// question sends a request to the client, and gives the call the answer.
+func question(s *raw, method string, r request) {
+	s.print(`{"jsonrpc":"2.0","id":"q1","method":"%s","params":{"message":"?","requestedSchema":{"type":"object","properties":{}},"messages":[],"maxTokens":1}}`+"\n", method)
+	if s.in.Scan() {
+		s.text(r.ID, s.in.Text())
 	}
 }
 

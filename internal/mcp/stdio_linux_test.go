@@ -117,6 +117,52 @@ func TestAServerOfTheNewestProtocolOnly(t *testing.T) {
 	}
 }
 
+// A server of the newest protocol says what it wants instead of a result, and gets
+// it with the call sent anew; whatever it may not have ends the call.
+func TestAServerThatWantsInputFirst(t *testing.T) {
+	ask := func(_ context.Context, server string, q *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+		return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"said": server + " " + q.Message}}, nil
+	}
+	const who = `"a":{"method":"elicitation/create","params":{"message":"who?","requestedSchema":{"type":"object","properties":{}}}}`
+	for _, test := range []struct {
+		wants string
+		ask   Elicit
+		text  string
+	}{
+		{`{` + who + `,"b":{"method":"roots/list"}}`, ask,
+			`modernst{"a":{"action":"accept","content":{"said":"s who?"}},"b":{"roots":[{"name":"r","uri":"file:///r"}]}}`},
+		{`{` + who + `}`, nil, "MCP server s: elicitation is refused: nobody can be asked in this session"},
+		{`{"a":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}}`, ask, "MCP server s: sampling is refused: servers are given no model here; use one of your own"},
+		{`{}`, ask, "MCP server s: it is too busy now and wants the call later"},
+		{`{"again":{"method":"roots/list"}}`, ask, "MCP server s: it asked for input 10 times without coming to a result"},
+		{`{"a":{"method":"mind/read"}}`, ask, "MCP server s: it wants mind/read, which there is not"},
+		{`{"a":{"method":"elicitation/create","params":7}}`, ask, "MCP server s: it asks what cannot be understood: "},
+		{`"a"`, ask, "MCP server s: it wants input that cannot be understood: "},
+	} {
+		r := newRig(t, Options{Elicit: test.ask, Roots: []string{"/r"}}, stdioServer("s", "modern:"+test.wants))
+		r.ready()
+		if got := r.call("mcp__s__t", `{}`).Text(); got != test.text && !(strings.HasSuffix(test.text, ": ") && strings.HasPrefix(got, test.text)) {
+			t.Errorf("%s: %s", test.wants, got)
+		}
+		r.Close()
+	}
+}
+
+// A server that asks for what it was told not to ask for gets the reason.
+func TestQuestionsThatAreRefused(t *testing.T) {
+	for method, want := range map[string]string{
+		"sampling/createMessage": `"message":"sampling is refused: servers are given no model here; use one of your own"`,
+		"elicitation/create":     `"message":"elicitation is refused: nobody can be asked in this session"`,
+	} {
+		r := newRig(t, Options{}, stdioServer("s", "question:"+method))
+		r.ready()
+		if got := r.call("mcp__s__t", `{}`).Text(); !strings.Contains(got, want) || !strings.Contains(got, `"id":"q1"`) {
+			t.Errorf("%s: %s", method, got)
+		}
+		r.Close()
+	}
+}
+
 // BUG-PC-06: one list for each connection and change, and one for a burst.
 func TestABurstOfChangesIsOneChange(t *testing.T) {
 	r := newRig(t, Options{}, stdioServer("s", "burst"))

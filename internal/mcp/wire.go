@@ -35,6 +35,9 @@ type params struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Cursor    string          `json:"cursor,omitempty"`
 	URI       string          `json:"uri,omitempty"`
+
+	Responses sdk.InputResponseMap `json:"inputResponses,omitempty"`
+	State     string               `json:"requestState,omitempty"`
 }
 
 // answer is a result as it came.
