@@ -66,7 +66,7 @@ func (s *Session) endpoint(name string) (*endpoint, error) {
 	case env != "":
 		e.base = env
 	case e.entry != nil && e.entry.BaseURL != "":
-		e.base, e.foreign = e.entry.BaseURL, e.entry.From.Layer == config.Project
+		e.base, e.foreign = e.entry.BaseURL, e.entry.From.OfFolder()
 	}
 	u, err := url.Parse(e.base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -224,7 +224,7 @@ func (s *Session) header(e *endpoint) (http.Header, error) {
 	if e.entry == nil {
 		return nil, nil
 	}
-	if e.entry.From.Layer == config.Project && !e.foreign && e.name == e.family.name {
+	if e.entry.From.OfFolder() && !e.foreign && e.name == e.family.name {
 		if len(e.entry.Headers) > 0 {
 			s.warn("%s: providers.%s.headers are not sent, since your own address and key are used: put them into ~/.capstan/settings.json", e.entry.From, e.name)
 		}

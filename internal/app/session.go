@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,6 +35,7 @@ type Options struct {
 	Environ      []string            // all of it: what MCP servers inherit of it is chosen there
 	Settings     []string            // further settings files
 	MCPConfig    []string            // files of MCP servers, the user's own
+	Managed      string              // settings of whoever runs the machine; empty means config.ManagedFile
 	AddDirs      []string            // further workspace roots
 	Trust        bool                // this run trusts the folder
 	// Mode overrides the settings' mode. Program is for one program run by a
@@ -167,7 +169,7 @@ func (s *Session) settings(home, project string) (config.Settings, error) {
 		}
 	}
 	set, warnings, err := config.Load(config.Options{
-		Home: home, Project: project, Files: s.opt.Settings, Servers: s.opt.MCPConfig, Trusted: trusted, Mode: string(s.opt.Mode)})
+		Home: home, Project: project, Files: s.opt.Settings, Servers: s.opt.MCPConfig, Trusted: trusted, Mode: string(s.opt.Mode), Managed: s.managed()})
 	for _, w := range warnings {
 		s.warn("%v", w)
 	}
@@ -188,6 +190,14 @@ func (s *Session) settings(home, project string) (config.Settings, error) {
 	}
 	s.scope.Disallow = s.excluded
 	return set, nil
+}
+
+// managed is the settings file of whoever runs the machine.
+func (s *Session) managed() string {
+	if s.opt.Managed != "" {
+		return s.opt.Managed
+	}
+	return config.ManagedFile()
 }
 
 // unused says which settings have no effect because this version has nothing that
@@ -234,6 +244,12 @@ func (s *Session) policy(set config.Settings, home string, roots []string) (*pol
 	}
 	for _, r := range set.Rules {
 		o.Rules = append(o.Rules, policy.Rule{List: r.List, Text: r.Text, Origin: r.From.String()})
+	}
+	if o.ManagedOnly = set.AllowManagedOnly; o.ManagedOnly && len(s.opt.Allow) > 0 {
+		return nil, &UsageError{errors.New("--allowed-tools: the managed settings let only their own rules allow something")}
+	}
+	if set.NoYolo != (config.Origin{}) {
+		o.NoYolo = set.NoYolo.String()
 	}
 	for _, text := range s.opt.Allow {
 		o.Rules = append(o.Rules, policy.Rule{List: "allow", Text: text, Origin: "--allowed-tools"})

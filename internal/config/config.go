@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,10 +28,14 @@ import (
 const (
 	User    = "user"       // ~/.capstan/settings.json
 	Project = "project"    // .capstan/settings.json of the workspace
+	Local   = "local"      // .capstan/settings.local.json of the workspace: one user's own, for it is not shared
 	Named   = "--settings" // a file named on the command line
 	// Servers are files with servers alone: .mcp.json of the workspace, which
 	// is farther than its settings, and those of --mcp-config, the nearest of all.
 	Servers = "mcpServers"
+	// Managed is the file of whoever runs the machine. It is the nearest of all:
+	// what it says nobody changes.
+	Managed = "managed"
 )
 
 // ServersFile is the path of the project's file of MCP servers below its root.
@@ -39,10 +44,28 @@ const ServersFile = ".mcp.json"
 // File is the path of a settings file below the home or project directory.
 var File = filepath.Join(".capstan", "settings.json")
 
+// LocalFile is the path of the settings that one user has for a project, below
+// its root.
+var LocalFile = filepath.Join(".capstan", "settings.local.json")
+
+// ManagedFile is the settings file of whoever runs the machine, or "" where there
+// is no place for one. No variable and no flag names another.
+func ManagedFile() string {
+	switch runtime.GOOS {
+	case "windows":
+		// A fixed place: a variable such as ProgramData is the user's to set.
+		return `C:\ProgramData\Capstan\managed-settings.json`
+	case "darwin":
+		return "/Library/Application Support/Capstan/managed-settings.json"
+	}
+	return "/etc/capstan/managed-settings.json"
+}
+
 // Options say where the settings are.
 type Options struct {
 	Home    string   // the user's home directory; empty when there is none
 	Project string   // the workspace's root, absolute; empty for none
+	Managed string   // the file of whoever runs the machine; empty for none
 	Files   []string // of --settings, the nearest last
 	Servers []string // of --mcp-config, the nearest last
 	// Trusted says that the folder is trusted. If it is not, only the deny
@@ -60,6 +83,12 @@ type Settings struct {
 	// Eager and Visible are tools.eager and tools.visible; nil when not set.
 	Eager, Visible []string
 	Rules          []Rule // of all layers, the farthest first
+	// AllowManagedOnly is allowManagedPermissionRulesOnly of the managed settings:
+	// allow rules of other layers do not count, and are not among Rules.
+	AllowManagedOnly bool
+	// NoYolo says where permissions.disableBypassPermissionsMode is "disable": the
+	// approval mode yolo is not to be had. Any layer can say so.
+	NoYolo Origin
 	// SandboxRequire is sandbox.require: a program does not run when a layer
 	// of the sandbox is missing.
 	SandboxRequire bool
@@ -180,13 +209,20 @@ func Load(o Options) (Settings, []Warning, error) {
 	if o.Project != "" && !l.read(filepath.Join(o.Project, File)) {
 		l.file(Project, filepath.Join(o.Project, File))
 	}
+	if o.Project != "" {
+		l.file(Local, filepath.Join(o.Project, LocalFile))
+	}
 	for _, f := range o.Files {
 		l.file(Named, f)
 	}
 	for _, f := range o.Servers {
 		l.servers(f)
 	}
+	if o.Managed != "" {
+		l.file(Managed, o.Managed)
+	}
 	l.resolveMode()
+	l.managedOnly()
 	if err := errors.Join(l.faults...); err != nil {
 		return Settings{}, l.warnings, err
 	}
@@ -231,10 +267,14 @@ func (l *loader) file(layer, path string) {
 		l.faults = append(l.faults, fmt.Errorf("%s: %w", layer, clean(err)))
 		return
 	}
+	if layer == Managed && runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
+		l.faults = append(l.faults, fmt.Errorf("managed settings: others can write %s, so it is nobody's word: its owner has to run chmod go-w on it", spelled(path)))
+		return
+	}
 	l.seen, l.out.Files = append(l.seen, info), append(l.out.Files, path)
 	d := &document{layer: layer, file: path, src: src}
 	if root := d.parse(); root != nil {
-		if layer == Project && !l.opt.Trusted {
+		if ofFolder(layer) && !l.opt.Trusted {
 			l.untrusted(d, root)
 		} else {
 			l.settings(d, root)
@@ -245,9 +285,39 @@ func (l *loader) file(layer, path string) {
 	l.faults = append(l.faults, d.faults...)
 }
 
+// ofFolder says whether a layer lies in the folder that capstan runs in, and so
+// may have come with it from somebody else.
+func ofFolder(layer string) bool { return layer == Project || layer == Local }
+
+// OfFolder says whether the place lies in a file of the folder itself, which
+// could have come from somebody else.
+func (o Origin) OfFolder() bool { return ofFolder(o.Layer) }
+
+// managedOnly drops the allow rules that do not count.
+func (l *loader) managedOnly() {
+	if !l.out.AllowManagedOnly {
+		return
+	}
+	dropped := 0
+	l.out.Rules = slices.DeleteFunc(l.out.Rules, func(r Rule) bool {
+		drop := r.List == "allow" && r.From.Layer != Managed
+		if drop {
+			dropped++
+		}
+		return drop
+	})
+	if dropped > 0 {
+		l.warnings = append(l.warnings, Warning{Message: fmt.Sprintf("%d rules of permissions.allow do not count: the managed settings (%s) allow only their own", dropped, spelled(l.opt.Managed))})
+	}
+}
+
 // resolveMode makes one mode of the two settings for it (ruling 1). A
 // codeModeOnly that is false says only that the mode is not code (S0-225).
 func (l *loader) resolveMode() {
+	if m := l.mode; m != nil && m.from.Layer == Managed && l.opt.Mode != "" && l.opt.Mode != m.value {
+		l.faults = append(l.faults, fmt.Errorf("the mode %q is not to be had: tools.mode is %q (%s)", l.opt.Mode, m.value, m.from))
+		return
+	}
 	if l.opt.Mode != "" {
 		l.out.Mode = l.opt.Mode
 		if !slices.Contains(modes, l.opt.Mode) {

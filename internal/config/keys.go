@@ -9,13 +9,20 @@ import (
 
 // The keys that exist. A path in sections is kept as it is, for others to read.
 var (
-	topKeys        = []string{"tools", "permissions", "sandbox", "mcpServers", "hooks", "model", "providers", "web", "acp"}
+	topKeys        = []string{"tools", "permissions", "sandbox", "mcpServers", "hooks", "model", "providers", "web", "acp", managedOnlyKey}
 	sections       = []string{"mcpServers", "hooks", "acp"}
 	toolKeys       = []string{"mode", "codeModeOnly", "eager", "visible"}
-	permissionKeys = []string{"allow", "ask", "deny"}
+	permissionKeys = []string{"allow", "ask", "deny", noYoloKey}
+	ruleLists      = []string{"allow", "ask", "deny"}
 	sandboxKeys    = []string{"require"}
 	webKeys        = []string{"allowPrivate"}
 	modes          = []string{"direct", "code", "both"}
+)
+
+// Two keys that only take something away, named as Claude Code has them.
+const (
+	managedOnlyKey = "allowManagedPermissionRulesOnly"
+	noYoloKey      = "disableBypassPermissionsMode"
 )
 
 // elsewhere says what to do instead of a key that other agents have.
@@ -36,7 +43,7 @@ func (l *loader) settings(d *document, root *hujson.Value) {
 		case name == "tools":
 			l.tools(d, v)
 		case name == "permissions":
-			l.permissions(d, v, permissionKeys)
+			l.permissions(d, v, ruleLists)
 		case name == "sandbox":
 			l.sandbox(d, v)
 		case name == "web":
@@ -47,6 +54,12 @@ func (l *loader) settings(d *document, root *hujson.Value) {
 			l.providers(d, v)
 		case slices.Contains(sections, name):
 			l.section(d, name, v)
+		case name == managedOnlyKey:
+			if b, ok := d.boolean(v, name); ok && d.layer != Managed {
+				d.warn(at, "%s counts in the managed settings only", name)
+			} else if ok {
+				l.out.AllowManagedOnly = b
+			}
 		case name == "$schema": // for editors
 		default:
 			d.unknown(at, "", name, topKeys)
@@ -115,6 +128,13 @@ func (l *loader) permissions(d *document, v *hujson.Value, lists []string) {
 					d.fault(at, "more than %d rules in one file: say it with fewer, wider ones (Tool, Tool(directory), a * in a name)", maxRules)
 				}
 			})
+		case name == noYoloKey:
+			const want = `"disable"`
+			if s, ok := d.text(v, "permissions."+name, want); ok && s != "disable" {
+				d.expect(v, "permissions."+name, want)
+			} else if ok && l.out.NoYolo == (Origin{}) {
+				l.out.NoYolo = d.origin(v.StartOffset)
+			}
 		case !slices.Contains(permissionKeys, name):
 			d.unknown(at, "permissions", name, permissionKeys)
 		}
@@ -137,7 +157,7 @@ func (l *loader) web(d *document, v *hujson.Value) {
 	d.members(v, "web", func(name string, at int, v *hujson.Value) {
 		if name != "allowPrivate" {
 			d.unknown(at, "web", name, webKeys)
-		} else if b, ok := d.boolean(v, "web.allowPrivate"); ok && d.layer == Project {
+		} else if b, ok := d.boolean(v, "web.allowPrivate"); ok && ofFolder(d.layer) {
 			d.warn(at, "web.allowPrivate counts in your own settings only")
 		} else if ok {
 			l.out.WebAllowPrivate = b

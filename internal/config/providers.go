@@ -66,7 +66,7 @@ func (l *loader) providers(d *document, v *hujson.Value) {
 		switch {
 		case i < 0:
 			l.out.Providers = append(l.out.Providers, p)
-		case d.layer == Project && l.out.Providers[i].From.Layer != Project:
+		case ofFolder(d.layer) && !l.out.Providers[i].From.OfFolder():
 			d.warn(at, "%s is not used: your own settings have a provider of that name (%s)", path, l.out.Providers[i].From)
 		default:
 			l.out.Providers[i] = p
@@ -79,7 +79,7 @@ func (d *document) provider(p *Provider, path, key string, at int, v *hujson.Val
 	switch field := fields[key]; {
 	case field != nil:
 		s, ok := d.text(v, path+"."+key, "a string")
-		if ok && d.layer == Project && (key == "keyEnv" || key == "keyFile") {
+		if ok && ofFolder(d.layer) && (key == "keyEnv" || key == "keyFile") {
 			d.fault(at, "%s.%s: %s", path, key, noSecrets)
 			return
 		}
@@ -106,7 +106,7 @@ func (d *document) provider(p *Provider, path, key string, at int, v *hujson.Val
 			if !ok {
 				return
 			}
-			if d.layer == Project && strings.Contains(s, "${") {
+			if ofFolder(d.layer) && strings.Contains(s, "${") {
 				d.fault(at, "%s.headers.%s: %s", path, name, noSecrets)
 				return
 			}
@@ -127,7 +127,7 @@ func (d *document) hosted(p *Provider, path string, at int, v *hujson.Value) {
 		d.expect(v, path+".hostedTools", want)
 		return
 	}
-	if d.layer == Project {
+	if ofFolder(d.layer) {
 		d.fault(at, "%s.hostedTools: a folder's own settings cannot add tools that a provider runs, because no rule applies to them: put them into ~/.capstan/settings.json", path)
 		return
 	}

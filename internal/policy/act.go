@@ -65,7 +65,7 @@ func (a *act) what() string {
 
 // acts takes a call apart, by what its tool can do and by what the call says
 // that it touches. There is at least one act.
-func (p *Policy) acts(r *sched.Request, stopped func() bool) []act {
+func (p *judgement) acts(r *sched.Request, stopped func() bool) []act {
 	spec := r.Entry.Spec()
 	switch spec.Effect {
 	case tool.EffectNone:
@@ -121,7 +121,7 @@ func pathActs(spec *tool.Spec, access tool.Access) []act {
 }
 
 // commandActs takes the command of a shell call apart.
-func (p *Policy) commandActs(name string, args json.RawMessage, stopped func() bool) []act {
+func (p *judgement) commandActs(name string, args json.RawMessage, stopped func() bool) []act {
 	opaque := func(why string) act {
 		return act{kind: actOpaque, tool: name, shell: true, why: why}
 	}

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"capstan/internal/sched"
@@ -73,6 +74,11 @@ type Options struct {
 	// are not in the workspace: where the session's spilled texts lie.
 	Readable []string
 	Rules    []Rule
+	// ManagedOnly says that no allow rule is added by Add: those in Rules are all.
+	ManagedOnly bool
+	// NoYolo is where the approval mode yolo is forbidden, as text; empty when it
+	// is not.
+	NoYolo string
 	// Tools are the names of the registered tools. When given, a rule that
 	// names none of them is reported.
 	Tools []string
@@ -91,25 +97,41 @@ type Options struct {
 	HidesDenied bool
 }
 
-// A Policy judges calls. Only its mode changes after New, and each call is
-// judged under one mode. It is safe for concurrent use.
+// A Policy judges calls. Only its mode changes after New, and rules are added;
+// each call is judged under one mode and one set of rules. It is safe for
+// concurrent use.
 type Policy struct {
-	mode             atomic.Pointer[Mode]
-	place            *place
-	readable         []string
-	allow, ask, deny []*rule
-	toolOf           func(server, tool string) string
-	settings         string
-	allowFlag        string
-	hidesDenied      bool
-	otherShell       bool // commands are run by a shell whose lines are not analysed
+	mode        atomic.Pointer[Mode]
+	rules       atomic.Pointer[ruleSet]
+	adding      sync.Mutex // held by Add
+	place       *place
+	readable    []string
+	managedOnly bool
+	noYolo      string
+	known       []string // the names that a rule could mean; nil when that is not known
+	toolOf      func(server, tool string) string
+	settings    string
+	allowFlag   string
+	hidesDenied bool
+	otherShell  bool // commands are run by a shell whose lines are not analysed
 }
+
+// A ruleSet is all rules in force. It never changes: adding one makes another.
+type ruleSet struct{ allow, ask, deny []*rule }
+
+// A judgement is the policy as it is while one call is judged.
+type judgement struct {
+	*Policy
+	*ruleSet
+}
+
+func (p *Policy) now() *judgement { return &judgement{p, p.rules.Load()} }
 
 // New reads the rules and returns the policy. A rule of permissions.deny or
 // permissions.ask that cannot be read is an error, for ignoring it would run
 // what it forbids; one of permissions.allow is dropped with a warning.
 func New(o Options) (*Policy, []string, error) {
-	p := &Policy{settings: o.Settings, allowFlag: o.AllowFlag, toolOf: o.ToolOf, hidesDenied: o.HidesDenied, otherShell: runtime.GOOS == "windows"}
+	p := &Policy{settings: o.Settings, allowFlag: o.AllowFlag, toolOf: o.ToolOf, hidesDenied: o.HidesDenied, managedOnly: o.ManagedOnly, noYolo: o.NoYolo, otherShell: runtime.GOOS == "windows"}
 	if o.Mode == "" {
 		o.Mode = Default
 	}
@@ -130,26 +152,69 @@ func New(o Options) (*Policy, []string, error) {
 		}
 		p.readable = append(p.readable, dir)
 	}
-	warnings, err := p.read(o.Rules, o.Tools)
+	if o.Tools != nil {
+		p.known = names(o.Tools)
+	}
+	warnings, err := p.read(o.Rules)
 	return p, warnings, err
+}
+
+// Add puts a rule into force, as a person's answer to a question makes one. It
+// counts for every call that is judged from now on, and as long as the policy
+// lives: nothing is written anywhere. A rule that cannot be read is an error and
+// changes nothing; one that is there already is not added again.
+func (p *Policy) Add(r Rule) error {
+	parsed, _, err := p.parse(r)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", r, err)
+	}
+	if r.List == "allow" && p.managedOnly {
+		return errors.New("the managed settings let only their own rules allow something")
+	}
+	p.adding.Lock()
+	defer p.adding.Unlock()
+	next := *p.rules.Load()
+	list := next.list(r.List)
+	if list == nil {
+		return fmt.Errorf("reading %s: %w", r, errList(r.List))
+	}
+	for _, old := range *list {
+		if strings.TrimSpace(old.Text) == strings.TrimSpace(r.Text) {
+			return nil
+		}
+	}
+	*list = append(slices.Clip(*list), parsed)
+	p.rules.Store(&next)
+	return nil
+}
+
+// list returns the rules of permissions.NAME; nil when there is no such list.
+func (s *ruleSet) list(name string) *[]*rule {
+	switch name {
+	case "allow":
+		return &s.allow
+	case "ask":
+		return &s.ask
+	case "deny":
+		return &s.deny
+	}
+	return nil
+}
+
+func errList(name string) error {
+	return fmt.Errorf("unknown list %q: want allow, ask or deny", name)
 }
 
 // maxReports bounds the warnings about rules, and the faults.
 const maxReports = 20
 
 // read parses the rules into their lists.
-func (p *Policy) read(rules []Rule, tools []string) (warnings []string, err error) {
+func (p *Policy) read(rules []Rule) (warnings []string, err error) {
 	var faults []error
-	var known []string
-	if tools != nil {
-		known = names(tools)
-	}
+	set := &ruleSet{}
+	defer p.rules.Store(set)
 	for _, text := range rules {
-		r, err := parseRule(text, p.place)
-		typo := ""
-		if err == nil {
-			typo, err = r.unknown(known)
-		}
+		r, typo, err := p.parse(text)
 		switch {
 		case err != nil && text.List == "allow":
 			warnings = append(warnings, fmt.Sprintf("%s is ignored: %v", text, err))
@@ -160,15 +225,10 @@ func (p *Policy) read(rules []Rule, tools []string) (warnings []string, err erro
 		case typo != "":
 			warnings = append(warnings, fmt.Sprintf("%s: %s", text, typo))
 		}
-		switch text.List {
-		case "allow":
-			p.allow = append(p.allow, r)
-		case "ask":
-			p.ask = append(p.ask, r)
-		case "deny":
-			p.deny = append(p.deny, r)
-		default:
-			faults = append(faults, fmt.Errorf("reading %s: unknown list %q: want allow, ask or deny", text, text.List))
+		if list := set.list(text.List); list != nil {
+			*list = append(*list, r)
+		} else {
+			faults = append(faults, fmt.Errorf("reading %s: %w", text, errList(text.List)))
 		}
 	}
 	if more := len(warnings) - maxReports; more > 0 {
@@ -180,6 +240,14 @@ func (p *Policy) read(rules []Rule, tools []string) (warnings []string, err erro
 	return warnings, errors.Join(faults...)
 }
 
+// parse reads one rule. A typo is what is odd about it, if it can be read.
+func (p *Policy) parse(text Rule) (r *rule, typo string, err error) {
+	if r, err = parseRule(text, p.place); err == nil {
+		typo, err = r.unknown(p.known)
+	}
+	return r, typo, err
+}
+
 // Mode returns the approval mode in force.
 func (p *Policy) Mode() Mode { return *p.mode.Load() }
 
@@ -189,6 +257,9 @@ func (p *Policy) Mode() Mode { return *p.mode.Load() }
 func (p *Policy) SetMode(m Mode) error {
 	if _, err := ParseMode(string(m)); err != nil {
 		return err
+	}
+	if m == Yolo && p.noYolo != "" {
+		return fmt.Errorf("the approval mode yolo is not to be had: permissions.disableBypassPermissionsMode forbids it (%s)", p.noYolo)
 	}
 	p.mode.Store(&m)
 	return nil
@@ -202,7 +273,7 @@ func (p *Policy) Roots() []string { return append([]string(nil), p.place.roots..
 // the call: a nested one is judged like one of the model (S0-010, S0-163).
 // When the context ends before the judgement does, the call is denied.
 func (p *Policy) Decide(ctx context.Context, r *sched.Request) sched.Verdict {
-	return p.explain(ctx, r).Verdict
+	return p.now().explain(ctx, r).Verdict
 }
 
 // An Explanation is a verdict in parts, for `tools why`.
@@ -217,10 +288,10 @@ type Explanation struct {
 
 // Explain judges a call and says what decided, and what would let it run.
 func (p *Policy) Explain(r *sched.Request) Explanation {
-	return p.explain(context.Background(), r)
+	return p.now().explain(context.Background(), r)
 }
 
-func (p *Policy) explain(ctx context.Context, r *sched.Request) Explanation {
+func (p *judgement) explain(ctx context.Context, r *sched.Request) Explanation {
 	stopped := func() bool { return ctx.Err() != nil }
 	mode := p.Mode() // one for the whole call, whoever changes it meanwhile
 	acts := p.acts(r, stopped)
@@ -251,7 +322,7 @@ type finding struct {
 // judge decides about one act: deny beats ask beats allow, whatever the layer.
 // An allow rule answers a question that the mode would ask, and nothing more:
 // what plan mode denies stays denied, also where a rule would ask.
-func (p *Policy) judge(mode Mode, a *act) finding {
+func (p *judgement) judge(mode Mode, a *act) finding {
 	f, ruled := p.byRule(a)
 	if ruled && f.decision == sched.Deny {
 		return f
@@ -269,7 +340,7 @@ func (p *Policy) judge(mode Mode, a *act) finding {
 }
 
 // byRule says what the rules that deny or ask make of an act.
-func (p *Policy) byRule(a *act) (finding, bool) {
+func (p *judgement) byRule(a *act) (finding, bool) {
 	if r := match(p.deny, a, p.place); r != nil {
 		return finding{a, sched.Deny, a.what() + " is forbidden by " + r.String(), r}, true
 	}
@@ -284,7 +355,7 @@ func (p *Policy) byRule(a *act) (finding, bool) {
 
 // search judges the search of a directory that holds files which a rule
 // protects: their contents would be read without their paths being named.
-func (p *Policy) search(a *act) (finding, bool) {
+func (p *judgement) search(a *act) (finding, bool) {
 	if a.kind != actRead || a.tool != searchTool {
 		return finding{}, false
 	}
@@ -306,7 +377,7 @@ func (p *Policy) search(a *act) (finding, bool) {
 
 // unchecked asks, in every mode, about what only turns out when it runs and
 // could be what a deny or ask rule about commands speaks of.
-func (p *Policy) unchecked(a *act) (finding, bool) {
+func (p *judgement) unchecked(a *act) (finding, bool) {
 	switch {
 	case a.kind == actOpaque && a.cut:
 		for _, list := range [][]*rule{p.deny, p.ask} {
@@ -328,7 +399,7 @@ func (p *Policy) unchecked(a *act) (finding, bool) {
 
 // shellRule returns the first deny or ask rule about commands that f is true
 // for.
-func (p *Policy) shellRule(f func(*commandPattern) bool) *rule {
+func (p *judgement) shellRule(f func(*commandPattern) bool) *rule {
 	for _, list := range [][]*rule{p.deny, p.ask} {
 		for _, r := range list {
 			if r.command != nil && f(r.command) {
@@ -343,7 +414,7 @@ func (p *Policy) shellRule(f func(*commandPattern) bool) *rule {
 // names it and has nothing in parentheses. It is empty when there is none; some
 // calls, or all that there could be, may be denied all the same.
 func (p *Policy) Forbids(name string) string {
-	for _, r := range p.deny {
+	for _, r := range p.rules.Load().deny {
 		if r.path == nil && r.command == nil && r.domain == "" && r.covers(name) {
 			return r.String()
 		}
@@ -354,16 +425,17 @@ func (p *Policy) Forbids(name string) string {
 // Hidden says whether a rule forbids reading the file, so that a tool which
 // reads many files can leave it out. The path is absolute and resolved.
 func (p *Policy) Hidden(path string) bool {
-	if len(p.deny) == 0 {
+	deny := p.rules.Load().deny
+	if len(deny) == 0 {
 		return false
 	}
-	return match(p.deny, &act{kind: actRead, tool: searchTool, path: path}, p.place) != nil
+	return match(deny, &act{kind: actRead, tool: searchTool, path: path}, p.place) != nil
 }
 
 // ForbidsAll says whether a rule denies every tool whose name begins with prefix,
 // such as mcp__github__.
 func (p *Policy) ForbidsAll(prefix string) bool {
-	return slices.ContainsFunc(p.deny, func(r *rule) bool {
+	return slices.ContainsFunc(p.rules.Load().deny, func(r *rule) bool {
 		if r.path != nil || r.command != nil || r.domain != "" {
 			return false
 		}
@@ -376,7 +448,7 @@ func (p *Policy) ForbidsAll(prefix string) bool {
 
 // byMode is what the approval mode says of an act that no deny or ask rule
 // speaks of.
-func (p *Policy) byMode(mode Mode, a *act) (sched.Decision, string) {
+func (p *judgement) byMode(mode Mode, a *act) (sched.Decision, string) {
 	if a.harmless || mode == Yolo {
 		return sched.Allow, ""
 	}

@@ -66,7 +66,7 @@ func TestBrokenRules(t *testing.T) {
 			}
 			if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], want) || !strings.Contains(warnings[0], "f.json:3:4") {
 				t.Errorf("%s %q: %v %q, want a warning with %q", list, text, err, warnings, want)
-			} else if len(p.allow) != 0 {
+			} else if len(p.rules.Load().allow) != 0 {
 				t.Errorf("allow %q is in force", text)
 			}
 		}
@@ -346,7 +346,8 @@ func FuzzRule(f *testing.F) {
 			return
 		}
 		r.matches(&act{kind: actRead, tool: readTool, path: filepath.Join(w.ws, path)}, pl)
-		p := &Policy{place: pl, settings: "S", deny: []*rule{r}}
+		p := &Policy{place: pl, settings: "S"}
+		p.rules.Store(&ruleSet{deny: []*rule{r}})
 		if err := p.SetMode(Default); err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ const (
 // command wherever it stands, each redirect, and what cannot be judged. It
 // starts in dir, a resolved path. What goes beyond the bounds is one act that
 // asks, so that a judgement takes little time; it ends early when stopped.
-func (p *Policy) shellActs(src, dir string, stopped func() bool) []act {
+func (p *judgement) shellActs(src, dir string, stopped func() bool) []act {
 	ruled := p.shellRule(func(*commandPattern) bool { return true }) != nil
 	w := &shellWalk{place: p.place, stopped: stopped, runs: map[string]string{}, dirs: []string{dir}, ruled: ruled, guarded: p.guarded()}
 	w.source(src, 0)
@@ -132,7 +132,7 @@ var hashedDelimiter = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // guarded says whether a deny or ask rule is about files.
-func (p *Policy) guarded() bool {
+func (p *judgement) guarded() bool {
 	about := func(r *rule) bool { return r.path != nil }
 	return slices.ContainsFunc(p.deny, about) || slices.ContainsFunc(p.ask, about)
 }

@@ -10,7 +10,7 @@ import (
 
 // sum makes one verdict of those on the acts of a call: the strictest counts,
 // and of equals the one that a rule made.
-func (p *Policy) sum(mode Mode, found []finding) Explanation {
+func (p *judgement) sum(mode Mode, found []finding) Explanation {
 	worst := found[0]
 	for _, f := range found[1:] {
 		if f.decision > worst.decision || f.decision == worst.decision && worst.rule == nil && f.rule != nil {
@@ -48,7 +48,7 @@ func reasons(found []finding, d sched.Decision) string {
 // openers returns the allow rules under which the call would run: one for each
 // act that the mode asks about. There are none when a rule or plan mode is in
 // the way, or when an act is such that no rule can mean it.
-func (p *Policy) openers(found []finding) []string {
+func (p *judgement) openers(found []finding) []string {
 	var rules []string
 	for _, f := range found {
 		if f.decision == sched.Allow {
@@ -70,7 +70,7 @@ func (p *Policy) openers(found []finding) []string {
 
 // opens tries a rule before it is suggested: it has to be one that the matcher
 // will match (BUG-SP-11).
-func (p *Policy) opens(text string, a *act) bool {
+func (p *judgement) opens(text string, a *act) bool {
 	r, err := parseRule(Rule{List: "allow", Text: text}, p.place)
 	return err == nil && r.matches(a, p.place)
 }
@@ -97,7 +97,7 @@ func (a *act) opener() string {
 }
 
 // suggest says what would let the call run.
-func (p *Policy) suggest(mode Mode, worst finding, found []finding, rules []string) string {
+func (p *judgement) suggest(mode Mode, worst finding, found []finding, rules []string) string {
 	switch {
 	case worst.decision == sched.Deny && worst.rule != nil:
 		return "a deny rule holds in every approval mode; to allow the call, change " + worst.rule.String()
