@@ -24,7 +24,9 @@ type job struct {
 	entry  *tool.Entry
 	notes  []string // coercions
 	result *tool.Result
-	ran    bool // the body was entered
+	said   []string // by hooks before the body, to the model
+	ran    bool     // the body was entered
+	by     *program // that made the call; nil for a model's
 	// owed says that the finalizer has to see the result (ruling 4).
 	owed    bool
 	settled bool // nothing is observed any more; guarded by Runtime.observing
@@ -46,7 +48,7 @@ func (j *job) request() *Request {
 func (rt *Runtime) submit(ctx context.Context, view func() *tool.View, turn *group, by *program, c tool.Call) *job {
 	given, shown := c.ID, c.Shown
 	refusal := rt.origin(&c, by)
-	j := &job{call: c, given: given, view: view, result: refusal, nested: by != nil}
+	j := &job{call: c, given: given, view: view, result: refusal, nested: by != nil, by: by}
 	if given == "" { // every nested one: its id was made here
 		j.given = c.ID
 	}
@@ -328,7 +330,7 @@ func outcome(ctx context.Context, j *job, r tool.Result, err error) tool.Result 
 
 // gateway runs a tool that makes calls. When it returns, its token is void and
 // every call that it made has been cancelled and has settled.
-func (rt *Runtime) gateway(ctx context.Context, j *job, inv *tool.Invocation) tool.Result {
+func (rt *Runtime) gateway(ctx context.Context, j *job, inv *tool.Invocation) (r tool.Result) {
 	ctx, cancel := context.WithCancel(ctx)
 	p := rt.mint(j)
 	var dispatched waiter
@@ -336,6 +338,7 @@ func (rt *Runtime) gateway(ctx context.Context, j *job, inv *tool.Invocation) to
 		cancel()
 		rt.revoke(p)
 		dispatched.wait()
+		r.Said = append(r.Said, rt.heard(p)...)
 	}()
 	inv.Dispatch = func(given context.Context, calls []tool.Call) <-chan tool.Settled {
 		both, stop := context.WithCancel(given)
@@ -350,8 +353,8 @@ func (rt *Runtime) gateway(ctx context.Context, j *job, inv *tool.Invocation) to
 			release()
 		})
 	}
-	r, err := j.entry.Tool().Run(ctx, inv)
-	return outcome(ctx, j, r, err)
+	res, err := j.entry.Tool().Run(ctx, inv)
+	return outcome(ctx, j, res, err)
 }
 
 // settle completes the result: hooks after, finalizer, output budget,
@@ -372,12 +375,55 @@ func (rt *Runtime) settle(ctx context.Context, j *job) tool.Result {
 		}
 		complete(r)
 	}
+	rt.tell(j, r)
 	r.CallID, r.Name = j.given, j.call.Name
 	r.Notes = j.notes
 	rt.budget(j, r)
 	rt.observe(j, Event{Kind: Settled, Result: r})
 	rt.unname(j.call.ID)
 	return *r
+}
+
+// tell passes on what hooks said of a call to the model that caused it: with the
+// call's own result, or with that of the exec whose program made it, for a program
+// may print nothing of a result.
+func (rt *Runtime) tell(j *job, r *tool.Result) {
+	said := slices.Concat(j.said, r.Said)
+	r.Said = nil
+	if j.by != nil {
+		rt.mu.Lock()
+		defer rt.mu.Unlock()
+		for _, s := range said {
+			j.by.say("of " + j.call.Name + " (" + j.call.ID + "): " + s)
+		}
+		return
+	}
+	for _, s := range said {
+		r.Parts = append(r.Parts, msg.TextPart("["+s+"]"))
+	}
+}
+
+// maxSaid bounds what the hooks of one program's calls say, in bytes.
+const maxSaid = 32 << 10
+
+// say keeps what a hook said of a call that the program made. The caller holds mu.
+func (p *program) say(s string) {
+	if p.size += len(s); p.size > maxSaid {
+		p.unsaid++
+		return
+	}
+	p.said = append(p.said, s)
+}
+
+// heard is what hooks said of the calls of a program that has ended.
+func (rt *Runtime) heard(p *program) []string {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	said := p.said
+	if p.unsaid > 0 {
+		said = append(said, fmt.Sprintf("%d more remarks of hooks were left out", p.unsaid))
+	}
+	return said
 }
 
 // complete gives a result that somebody else wrote a status and a code that

@@ -91,6 +91,15 @@ func suggest(v Verdict) string {
 }
 
 func (rt *Runtime) ask(ctx context.Context, j *job, v Verdict) {
+	switch said := rt.hooksAnswer(ctx, j, v); {
+	case j.result != nil:
+		return
+	case said.Decision >= Deny:
+		j.deny("%s was denied%s%s", because(said.Reason), suggest(said))
+		return
+	case said.Decision == Allow:
+		return
+	}
 	if rt.opt.Approver == nil {
 		j.deny("%s needs approval and nobody can be asked%s%s", because(v.Reason), suggest(v))
 		j.result.Unasked = true
@@ -136,7 +145,7 @@ func guard(ctx context.Context, g Guard, j *job) (why string) {
 func (rt *Runtime) hooksBefore(ctx context.Context, j *job) Verdict {
 	var strictest Verdict
 	for _, h := range rt.opt.Hooks {
-		v, err := before(ctx, h, j)
+		v, err := guarded(func() (HookVerdict, error) { return h.Before(ctx, j.request()) })
 		if ctx.Err() != nil {
 			j.aborted()
 			return strictest
@@ -144,6 +153,7 @@ func (rt *Runtime) hooksBefore(ctx context.Context, j *job) Verdict {
 		if err != nil {
 			v = HookVerdict{Verdict: Verdict{Decision: Deny, Reason: fmt.Sprintf("a hook failed: %v", err)}}
 		}
+		j.said = append(j.said, v.Said...)
 		if v.Decision > strictest.Decision {
 			strictest = v.Verdict
 		}
@@ -159,13 +169,52 @@ func (rt *Runtime) hooksBefore(ctx context.Context, j *job) Verdict {
 	return strictest
 }
 
-func before(ctx context.Context, h Hook, j *job) (v HookVerdict, err error) {
+// guarded turns the panic of a hook into an error.
+func guarded(ask func() (HookVerdict, error)) (v HookVerdict, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%v", p)
 		}
 	}()
-	return h.Before(ctx, j.request())
+	return ask()
+}
+
+// hooksAnswer asks the hooks that may answer in place of the person, up to the
+// first that denies. Arguments that one of them rewrote are judged by the rules
+// again: what these deny stays denied.
+func (rt *Runtime) hooksAnswer(ctx context.Context, j *job, v Verdict) Verdict {
+	var said Verdict
+	for _, h := range rt.opt.Hooks {
+		a, ok := h.(Answerer)
+		if !ok {
+			continue
+		}
+		got, err := guarded(func() (HookVerdict, error) { return a.Answer(ctx, &Question{Request: *j.request(), Verdict: v}) })
+		if ctx.Err() != nil {
+			j.aborted()
+			return said
+		}
+		if err != nil {
+			got.Verdict = Verdict{Decision: Deny, Reason: fmt.Sprintf("a hook failed: %v", err)}
+		}
+		j.said = append(j.said, got.Said...)
+		if got.Decision != Ask && got.Decision > said.Decision {
+			said = got.Verdict
+		}
+		if said.Decision >= Deny {
+			return said
+		}
+		if got.Args == nil {
+			continue
+		}
+		if rt.rewrite(j, got.Args); j.result != nil {
+			return said
+		}
+		if again := rt.decide(ctx, j); again.Decision >= Deny {
+			return again
+		}
+	}
+	return said
 }
 
 // rewrite takes a hook's arguments in place of the caller's.

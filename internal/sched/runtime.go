@@ -31,7 +31,11 @@ type program struct {
 	id    string       // of the exec call
 	view  func() *tool.View
 	group *group
-	calls int // dispatched so far; guarded by Runtime.mu
+	calls int // dispatched so far; guarded by Runtime.mu, as what follows
+
+	said   []string // by hooks, of its calls
+	size   int      // of said and of what was left out, in bytes
+	unsaid int
 }
 
 // New returns a Runtime.

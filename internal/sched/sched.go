@@ -74,14 +74,26 @@ type Approver interface {
 type HookVerdict struct {
 	Verdict
 	Args json.RawMessage // when not nil, arguments to use instead; they are validated again
+	// Said is for the model, whatever becomes of the call: it is told beside its
+	// result, or beside that of the exec which made it.
+	Said []string
 }
 
 // A Hook watches calls and can steer them. Before runs in parallel for
 // different calls. After runs only when the tool's body ran, and may change the
-// result. An error from Before is a denial.
+// result and add to what is Said of it. An error from Before is a denial. A Hook
+// may also be an Answerer.
 type Hook interface {
 	Before(ctx context.Context, r *Request) (HookVerdict, error)
 	After(ctx context.Context, r *Request, res *tool.Result) error
+}
+
+// An Answerer is a Hook that may answer what would be put to a person: it is asked
+// first, also when there is nobody else to ask. Abstain and Ask leave the question
+// to the person; an allow never overrules a deny, also not one that the rules say
+// of arguments which it rewrote. An error is a denial.
+type Answerer interface {
+	Answer(ctx context.Context, q *Question) (HookVerdict, error)
 }
 
 // A Guard can only deny, with the reason it returns, or abstain with "". It is

@@ -193,7 +193,11 @@ type Result struct {
 	Unasked   bool            // denied only because nobody could be asked
 	Notes     []string        // what was done to the arguments to make them valid; the executor sets it
 	Remarks   []string        // what the tool says beside its result, that it breaks the tool's own schema for example
-	Display   any             // for a surface: a diff, a program's outcome; never sent to a model
+	// Said is what hooks say of the call to the model that caused it. The executor
+	// takes it out: it becomes text of the result that this model reads, which for
+	// a nested call is that of its exec.
+	Said    []string
+	Display any // for a surface: a diff, a program's outcome; never sent to a model
 }
 
 // Text returns a successful Result of one text.
