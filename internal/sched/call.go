@@ -270,11 +270,15 @@ func (rt *Runtime) begin(ctx context.Context, j *job) {
 }
 
 // outlast waits for a cancelled body to end, but not for ever. A gateway has
-// twice as long, since it ends only after the calls that it made.
+// twice as long, since it ends only after the calls that it made; a subagent,
+// whose calls may be gateways, three times.
 func (rt *Runtime) outlast(j *job, done <-chan tool.Result) {
 	grace := rt.opt.Grace
-	if j.gateway() {
+	switch {
+	case j.gateway():
 		grace *= 2
+	case j.entry.Spec().Name == tool.AgentName:
+		grace *= 3
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()

@@ -11,10 +11,16 @@ import (
 	"capstan/internal/tool"
 )
 
-// A Runtime runs the calls of one session: one set of slots, one policy, one
-// approver (ruling 18). Its subagents share it; two sessions do not.
+// A Runtime runs the calls of one session: one set of slots, one order on each
+// path (ruling 18). Its subagents share it; two sessions do not.
 type Runtime struct {
-	opt  Options
+	opt   Options
+	agent string // the subagent whose calls these are; empty: the session's own
+	*shared
+}
+
+// shared is what binds all calls of a session, whichever agent makes them.
+type shared struct {
 	gate gate
 
 	mu     sync.Mutex
@@ -52,7 +58,21 @@ func New(o Options) *Runtime {
 	if o.Grace <= 0 {
 		o.Grace = 5 * time.Second
 	}
-	return &Runtime{opt: o, gate: gate{slots: o.Slots}, tokens: map[*tool.Parent]*program{}, live: map[string]bool{}}
+	return &Runtime{opt: o, shared: &shared{gate: gate{slots: o.Slots}, tokens: map[*tool.Parent]*program{}, live: map[string]bool{}}}
+}
+
+// Options returns what the Runtime was made with, its defaults filled in: where
+// those of a subagent begin.
+func (rt *Runtime) Options() Options { return rt.opt }
+
+// Sub returns the Runtime of a subagent: its calls are judged, recorded and told
+// of by options of their own, and bound by the same slots and the same order on
+// paths as those of rt. Call.Agent names it in all that is told. Slots is not
+// looked at: there is one number for all.
+func (rt *Runtime) Sub(agent string, o Options) *Runtime {
+	sub := New(o)
+	sub.agent, sub.shared = agent, rt.shared
+	return sub
 }
 
 // Start submits calls that belong together, one model turn or one batch of a
@@ -154,7 +174,7 @@ func (p *program) sign(calls []tool.Call) []tool.Call {
 // behalf it came, or whose program does not run any more.
 func (rt *Runtime) origin(c *tool.Call, by *program) *tool.Result {
 	token := c.Parent
-	c.Parent, c.Shown = nil, nil
+	c.Parent, c.Shown, c.Agent = nil, nil, rt.agent
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	valid := token == nil

@@ -55,12 +55,13 @@ const (
 	ExecName       = "exec"
 	ToolSearchName = "tool_search"
 	ToolCallName   = "tool_call"
+	AgentName      = "agent"
 )
 
 // controls is the one list of direct controls (S0-052, ruling 17). The second
 // half is reserved: whoever registers such a tool gets a control.
 var controls = map[string]bool{
-	"ask_user_question": true, "agent": true, "send_message": true, "list_agents": true,
+	"ask_user_question": true, AgentName: true, "send_message": true, "list_agents": true,
 	"task_list": true, "task_output": true, "task_stop": true,
 	"structured_output": true, "enter_plan_mode": true, "exit_plan_mode": true,
 	"enter_worktree": true, "exit_worktree": true, ToolSearchName: true,
@@ -68,6 +69,23 @@ var controls = map[string]bool{
 	"update_goal": true, "team_create": true, "team_delete": true,
 	"create_sub_session": true, "cron_create": true, "cron_list": true, "cron_delete": true,
 }
+
+// notForSubagents is the one list of what no subagent has, whatever its
+// definition says (S3-031 to S3-035, ruling 17): what would start another agent
+// or work on a schedule, so that the depth is 1, and what belongs to the
+// conversation with the user: questions to them, its answer, its mode, its
+// place.
+var notForSubagents = map[string]bool{
+	AgentName: true, "send_message": true, "list_agents": true,
+	"task_list": true, "task_output": true, "task_stop": true,
+	"team_create": true, "team_delete": true, "create_sub_session": true,
+	"cron_create": true, "cron_list": true, "cron_delete": true,
+	"ask_user_question": true, "structured_output": true, "update_goal": true,
+	"enter_plan_mode": true, "exit_plan_mode": true, "enter_worktree": true, "exit_worktree": true,
+}
+
+// ForSubagents says whether a subagent may have a tool of this name at all.
+func ForSubagents(name string) bool { return !notForSubagents[name] }
 
 // classOf is the class that counts, and the one that a tool is registered
 // under: reserved names keep theirs whatever the Spec says.
@@ -122,11 +140,11 @@ func exposure(m Mode, s *scope, sp *Spec) reach {
 // A Scope narrows what one agent may see and call. The zero Scope narrows
 // nothing. It is enforced by the executor, not only shown (S0-208).
 type Scope struct {
-	// Allow names the tools of the scope; nil means all. An entry is a name, a
-	// server (`mcp__github`) or a pattern with `*` at its end. exec and
-	// tool_search are gateways to what is allowed, so they need no entry; a
-	// bridge or exec itself never becomes callable from a program by one
-	// (S0-209, S0-210).
+	// Allow names the tools of the scope; nil means all, and an empty list none
+	// at all. An entry is a name, a server (`mcp__github`) or a pattern with `*`
+	// at its end. exec and tool_search are gateways to what is allowed, so they
+	// need no entry; a bridge or exec itself never becomes callable from a
+	// program by one (S0-209, S0-210).
 	Allow []string
 	// Disallow takes tools away, in the same spelling (S3-036, S3-037). It
 	// beats Allow, and can take away exec and tool_search too.
@@ -138,6 +156,9 @@ type Scope struct {
 	// Servers says that MCP servers are configured, so that there may be
 	// something to search for before any of them has answered.
 	Servers bool
+	// Subagent says that the agent works for another one: what ForSubagents is
+	// false for is no part of the scope, whatever Allow names.
+	Subagent bool
 }
 
 // clone returns a Scope that shares nothing with s.
@@ -154,7 +175,7 @@ func (s *Scope) equal(o *Scope) bool {
 	return (s.Allow == nil) == (o.Allow == nil) && slices.Equal(s.Allow, o.Allow) &&
 		slices.Equal(s.Disallow, o.Disallow) &&
 		(s.Eager == nil) == (o.Eager == nil) && slices.Equal(s.Eager, o.Eager) &&
-		slices.Equal(s.Visible, o.Visible) && s.Servers == o.Servers
+		slices.Equal(s.Visible, o.Visible) && s.Servers == o.Servers && s.Subagent == o.Subagent
 }
 
 // A Preset is a named scope with a mode, from which an agent inherits.
@@ -182,6 +203,7 @@ func (p Preset) Under(s Scope) Scope {
 		out.Visible = p.Scope.Visible
 	}
 	out.Servers = s.Servers || p.Scope.Servers
+	out.Subagent = s.Subagent || p.Scope.Subagent
 	return out
 }
 
@@ -206,6 +228,8 @@ func intersect(a, b []string) []string {
 type scope struct {
 	allow, disallow, eager, visible matcher
 	narrow, pick                    bool // Allow, Eager were given
+	none                            bool // Allow is empty: there is nothing that a gateway could lead to
+	sub                             bool // of a subagent
 
 	// exec, search and call say that exec, tool_search and tool_call are
 	// registered and admitted; lazy that something is deferred or a server
@@ -237,12 +261,12 @@ func newScope(s Scope) *scope {
 	return &scope{
 		allow: newMatcher(s.Allow), disallow: newMatcher(s.Disallow),
 		eager: newMatcher(s.Eager), visible: newMatcher(s.Visible),
-		narrow: s.Allow != nil, pick: s.Eager != nil, lazy: s.Servers,
+		narrow: s.Allow != nil, none: s.Allow != nil && len(s.Allow) == 0, pick: s.Eager != nil, lazy: s.Servers, sub: s.Subagent,
 	}
 }
 
 func (s *scope) admits(sp *Spec) bool {
-	if s.disallow.match(sp) {
+	if s.disallow.match(sp) || s.none || s.sub && notForSubagents[sp.Name] {
 		return false
 	}
 	return !s.narrow || s.allow.match(sp) || sp.Name == ExecName || sp.Name == ToolSearchName || sp.Name == ToolCallName
@@ -262,7 +286,7 @@ func (s *scope) deferred(sp *Spec) bool {
 // serves says whether some tool of a server may be in the scope.
 func (s *scope) serves(server string) bool {
 	all := serverPrefix + server + "__*"
-	if s.disallow.exact[serverPrefix+server] || s.disallow.covers(all) {
+	if s.none || s.disallow.exact[serverPrefix+server] || s.disallow.covers(all) {
 		return false
 	}
 	return !s.narrow || s.allow.exact[serverPrefix+server] || s.allow.meets(all)

@@ -143,7 +143,11 @@ type Call struct {
 	Shown *Entry
 	// ParentID is for traces and people. No decision reads it (ruling 3).
 	ParentID string
-	Source   Source
+	// Agent is the subagent that made the call, or whose program did; empty when
+	// it is the session's own. The executor sets it, from the Runtime that the
+	// call came to.
+	Agent  string
+	Source Source
 }
 
 // A Parent is the token of one running exec. Having one made elsewhere is of

@@ -265,7 +265,7 @@ func TestScope(t *testing.T) {
 		{"zero", tool.Scope{}, all, controls},
 		{"allow", tool.Scope{Allow: []string{"read", "agent"}}, []string{"read"}, controls},
 		{"allow leaves controls out", tool.Scope{Allow: []string{"read"}}, []string{"read"}, []string{"exec", "tool_search"}},
-		{"allow nothing", tool.Scope{Allow: []string{}}, []string{}, []string{"exec", "tool_search"}},
+		{"allow nothing", tool.Scope{Allow: []string{}}, []string{}, []string{}},
 		{"allow a pattern", tool.Scope{Allow: []string{"read*"}}, []string{"read", "reads"}, []string{"exec", "tool_search"}},
 		{"allow a server", tool.Scope{Allow: []string{"mcp__git"}}, []string{"mcp__git__pull", "mcp__git__push"}, []string{"exec", "tool_search"}},
 		{"allow never makes a bridge or exec callable from programs", tool.Scope{Allow: []string{"tool_call", "exec", "tool_search", "read"}}, []string{"read"}, []string{"exec", "tool_search"}},

@@ -268,6 +268,9 @@ const maxRouteArgs = 1000
 // unknown names what a caller may have meant: the tool that does the job of one
 // that other products have, else the nearest names.
 func (v *View) unknown(name string, nested bool) *Result {
+	if v.ready.sub && notForSubagents[name] { // a fork is shown its parent's declarations
+		return refuse("a subagent has no %s, whether there is such a tool or not: do it yourself, or say in your answer what would be needed", name)
+	}
 	if instead := v.instead(name, nested); instead != "" {
 		return refuse("there is no tool %q here; %s", clip(name), instead)
 	}
