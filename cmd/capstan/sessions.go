@@ -145,7 +145,9 @@ func newSessionsShow() *cobra.Command {
 					Unfinished bool      `json:"unfinished"`
 					Repaired   int       `json:"repaired"`
 					Notes      []string  `json:"notes"`
-				}{state.Info, state.Usage, len(state.Messages), state.Unfinished, len(state.Repaired), append([]string{}, state.Notes...)})
+
+					Agents []session.AgentInfo `json:"agents,omitempty"`
+				}{state.Info, state.Usage, len(state.Messages), state.Unfinished, len(state.Repaired), append([]string{}, state.Notes...), state.Agents})
 			}
 			return exported(store.Export(visible{os.Stdout}, args[0], session.Markdown))
 		},

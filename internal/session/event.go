@@ -66,6 +66,13 @@ type Header struct {
 	Version   string `json:"version,omitempty"` // of Capstan
 	Model     string `json:"model,omitempty"`   // FAMILY/NAME that it began with
 	Mode      string `json:"mode,omitempty"`    // direct, code or both
+
+	// Of a subagent: its session (set by the log), the call that started it, what
+	// its session calls it, and of which kind it is.
+	Parent    string `json:"parent,omitempty"`
+	Call      string `json:"call,omitempty"`
+	Agent     string `json:"agent,omitempty"`
+	AgentType string `json:"agentType,omitempty"`
 }
 
 // Start records that a call is about to run.

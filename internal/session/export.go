@@ -25,9 +25,10 @@ const (
 // compaction took from the model too.
 //
 // The JSON is {"session", "usage", "notes", "transcript": [{"time", "message"}],
-// "calls"}: a transcript entry with "compacted": N stands, together with those
-// that follow it and have the same, for the N entries before them. Calls are in
-// the order in which they were made, nested ones by "parentId".
+// "calls", "agents"}: a transcript entry with "compacted": N stands, together
+// with those that follow it and have the same, for the N entries before them.
+// Calls are in the order in which they were made, nested ones by "parentId". Each
+// of the agents has what is known of it and such an object of its own.
 func (s *Store) Export(w io.Writer, prefix string, format ExportFormat) error {
 	if format != Markdown && format != JSON {
 		return fmt.Errorf("exporting a session: the format is %s or %s, not %q", Markdown, JSON, format)
@@ -41,12 +42,37 @@ func (s *Store) Export(w io.Writer, prefix string, format ExportFormat) error {
 		return err
 	}
 	f.finish()
+	below := s.below(f, path)
 	if format == JSON {
-		return f.exportJSON(w)
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(f.exported(below))
 	}
 	p := printer{w: w}
 	p.session(f)
+	for i, sub := range below {
+		if sub != nil {
+			p.agent(f.state.Agents[i], sub)
+		}
+	}
 	return p.err
+}
+
+// below reads the logs of a session's subagents. One that cannot be read is nil,
+// and noted.
+func (s *Store) below(f *folder, path string) []*folder {
+	list := make([]*folder, len(f.state.Agents))
+	for i, a := range f.state.Agents {
+		sub, _, err := s.fold(subPath(path, a.ID))
+		if err != nil {
+			f.note("the transcript of %s is left out: %v", a.Agent, err)
+			continue
+		}
+		sub.finish()
+		list[i] = sub
+	}
+	return list
 }
 
 type transcriptEntry struct {
@@ -55,23 +81,35 @@ type transcriptEntry struct {
 	Compacted int         `json:"compacted,omitempty"`
 }
 
-func (f *folder) exportJSON(w io.Writer) error {
+// An exported session, and an exported subagent of one.
+type exported struct {
+	Session    Info              `json:"session"`
+	Usage      msg.Usage         `json:"usage"`
+	Notes      []string          `json:"notes"`
+	Transcript []transcriptEntry `json:"transcript"`
+	Calls      []*CallRecord     `json:"calls"`
+	Agents     []exportedAgent   `json:"agents,omitempty"`
+}
+
+type exportedAgent struct {
+	AgentInfo
+	exported
+}
+
+func (f *folder) exported(below []*folder) exported {
 	transcript := []transcriptEntry{}
 	for _, e := range f.entries {
 		for _, m := range messages([]entry{e}) {
 			transcript = append(transcript, transcriptEntry{e.time, m, e.compacted})
 		}
 	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(struct {
-		Session    Info              `json:"session"`
-		Usage      msg.Usage         `json:"usage"`
-		Notes      []string          `json:"notes"`
-		Transcript []transcriptEntry `json:"transcript"`
-		Calls      []*CallRecord     `json:"calls"`
-	}{f.state.Info, f.state.Usage, append([]string{}, f.state.Notes...), transcript, append([]*CallRecord{}, f.calls...)})
+	out := exported{Session: f.state.Info, Usage: f.state.Usage, Notes: append([]string{}, f.state.Notes...), Transcript: transcript, Calls: append([]*CallRecord{}, f.calls...)}
+	for i, sub := range below {
+		if sub != nil {
+			out.Agents = append(out.Agents, exportedAgent{f.state.Agents[i], sub.exported(nil)})
+		}
+	}
+	return out
 }
 
 // printer writes Markdown and keeps the first error.
@@ -113,9 +151,30 @@ func (p *printer) session(f *folder) {
 		p.f("- from %s to %s, %s\n", st.Created.Format(time.RFC3339), st.Updated.Format(time.RFC3339), count(st.Turns, "turn", "turns"))
 	}
 	p.f("- tokens: %d in (%d cached), %d out\n", st.Usage.Input, st.Usage.Cached, st.Usage.Output)
+	for _, a := range st.Agents {
+		p.f("- subagent: %s, %s, %s\n", a.Agent, a.Type, a.ID)
+	}
 	for _, n := range st.Notes {
 		p.f("- note: %s\n", n)
 	}
+	p.entries(f)
+}
+
+// agent writes the transcript of a subagent behind that of its session.
+func (p *printer) agent(a AgentInfo, f *folder) {
+	st := &f.state
+	p.f("\n---\n\n# Subagent %s\n\n- kind: %s\n- started by the call: %s\n- transcript: %s\n", code(a.Agent), code(a.Type), code(a.Call), a.ID)
+	if st.Model != "" {
+		p.f("- model: %s\n", code(st.Model))
+	}
+	p.f("- tokens: %d in (%d cached), %d out\n", st.Usage.Input, st.Usage.Cached, st.Usage.Output)
+	for _, n := range st.Notes {
+		p.f("- note: %s\n", n)
+	}
+	p.entries(f)
+}
+
+func (p *printer) entries(f *folder) {
 	compacted := 0
 	for _, e := range f.entries {
 		if e.compacted > 0 && compacted == 0 {

@@ -29,8 +29,11 @@ type State struct {
 	Messages []msg.Message
 	// Values are what Set kept, by key.
 	Values map[string]json.RawMessage
-	// Usage is the sum over the turns that ended.
+	// Usage is the sum over the turns that ended, subagents included.
 	Usage msg.Usage
+	// Agents are the subagents that the session had, in the order in which they
+	// began. Each has a transcript of its own.
+	Agents []AgentInfo
 	// Unfinished says that the last turn did not end.
 	Unfinished bool
 	// Repaired are the results that were made up because the session ended

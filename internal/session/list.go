@@ -25,6 +25,12 @@ type Info struct {
 	Bytes     int64     `json:"bytes"`            // of the log
 }
 
+// peeked is what the two ends of a log tell.
+type peeked struct {
+	Info
+	header Header
+}
+
 // List returns the sessions of the workspace, or of all workspaces, the newest
 // first. It reads the beginning and the end of each log only. A log that cannot
 // be read costs itself only: it is listed with what is known, its file's time.
@@ -103,8 +109,10 @@ const (
 )
 
 // peek reads the two ends of a log.
-func peek(path string) Info {
-	i := Info{ID: idOf(path), Path: path}
+func peek(path string) Info { return look(path).Info }
+
+func look(path string) peeked {
+	i := peeked{Info: Info{ID: idOf(path), Path: path}}
 	f, err := openLog(path)
 	if err != nil {
 		return i
@@ -124,7 +132,7 @@ func peek(path string) Info {
 
 // head looks at the first n bytes, and reports whether more would tell nothing
 // new.
-func (i *Info) head(f *os.File, n int64) bool {
+func (i *peeked) head(f *os.File, n int64) bool {
 	for _, line := range whole(f, 0, min(n, i.Bytes)) {
 		var e summary
 		if json.Unmarshal(line, &e) != nil {
@@ -132,6 +140,7 @@ func (i *Info) head(f *os.File, n int64) bool {
 		}
 		if e.Header != nil {
 			i.Created, i.Workspace, i.Dir, i.Model = e.Time, e.Header.Workspace, e.Header.Dir, e.Header.Model
+			i.header = *e.Header
 		}
 		if e.Title != "" {
 			i.Title = e.Title

@@ -23,6 +23,9 @@ func (s *Store) Read(prefix string) (*State, error) {
 	return f.finish(), nil
 }
 
+// errSub is why a subagent's log is not resumed.
+var errSub = errors.New("it is the transcript of a subagent, which ended with its session")
+
 // Resume opens the session whose id begins with prefix to go on with it. What a
 // crash left behind is repaired, and the repair recorded: State.Notes tells of
 // it. ErrBusy means that another process has the session open. The caller
@@ -31,6 +34,9 @@ func (s *Store) Resume(prefix string) (*Log, *State, error) {
 	path, err := s.find(prefix)
 	if err != nil {
 		return nil, nil, err
+	}
+	if session, ok := isSub(path); ok {
+		return nil, nil, fmt.Errorf("resuming %s: %w: resume %s", idOf(path), errSub, session)
 	}
 	l, st, err := s.resume(path)
 	if err != nil {
@@ -128,6 +134,10 @@ func (s *Store) foldFrom(in io.Reader, path string) (*folder, *reader, error) {
 	st := &f.state
 	st.ID, st.Path = idOf(path), path
 	st.Workspace, st.Dir, st.Model = st.Header.Workspace, st.Header.Dir, st.Header.Model
+	var err error
+	if st.Agents, err = agents(path); err != nil {
+		f.note("the transcripts of subagents cannot be listed: %v", err)
+	}
 	if st.Header.Format == 0 {
 		f.note("the header is missing: where the session was held is not known")
 	}

@@ -6,8 +6,9 @@
 //
 // A session is a file <root>/<workspace hash>/<id>.jsonl, and beside it, when
 // it holds images or very long texts, a directory <id>.files with one file for
-// each, named by its content. Nothing in a log is ever changed: a damaged line
-// stays where it is, and what mends it is added at the end.
+// each, named by its content. The logs of its subagents lie in <id>.agents. Nothing
+// in a log is ever changed: a damaged line stays where it is, and what mends it
+// is added at the end.
 package session
 
 import (
@@ -120,6 +121,11 @@ func (s *Store) find(prefix string) (string, error) {
 		}
 		if i == 0 && len(found) > 0 {
 			break
+		}
+	}
+	for i := 0; i < len(dirs) && len(found) == 0; i++ { // no session: a subagent of one
+		if found, err = subagents(dirs[i], prefix); err != nil {
+			return "", err
 		}
 	}
 	switch {
