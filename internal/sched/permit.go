@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,15 +13,23 @@ import (
 )
 
 // permit asks hooks, rules, the person and the guards, in this order. Whoever
-// of them fails has denied the call.
+// of them fails has denied the call. Observers are told how it was decided.
 func (rt *Runtime) permit(ctx context.Context, j *job) {
-	hooked := rt.hooksBefore(ctx, j)
+	d := &Judgement{Stage: StageHook}
+	defer rt.decided(j, d)
+	was := j.call.Args
+	d.Hook = rt.hooksBefore(ctx, j)
+	d.Changed = !bytes.Equal(was, j.call.Args)
 	if j.result != nil {
 		return
 	}
-	verdict := hooked
-	if hooked.Decision < Deny {
-		verdict = combine(rt.decide(ctx, j), hooked)
+	verdict := d.Hook
+	if d.Hook.Decision < Deny {
+		d.Rules = rt.decide(ctx, j)
+		verdict = combine(d.Rules, d.Hook)
+		if verdict == d.Rules {
+			d.Stage = StageRules
+		}
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -30,13 +39,14 @@ func (rt *Runtime) permit(ctx context.Context, j *job) {
 	case verdict.Decision >= Deny:
 		j.deny("%s was denied%s%s", because(verdict.Reason), suggest(verdict))
 	case verdict.Decision == Ask:
-		rt.ask(ctx, j, verdict)
+		rt.ask(ctx, j, verdict, d)
 	}
 	for _, g := range rt.opt.Guards {
 		if j.result != nil {
 			return
 		}
 		if why := guard(ctx, g, j); why != "" {
+			d.Stage = StageGuard
 			j.deny("%s was denied: %s", why)
 		}
 	}
@@ -90,37 +100,6 @@ func suggest(v Verdict) string {
 	return ". " + v.Suggestion
 }
 
-func (rt *Runtime) ask(ctx context.Context, j *job, v Verdict) {
-	switch said := rt.hooksAnswer(ctx, j, v); {
-	case j.result != nil:
-		return
-	case said.Decision >= Deny:
-		j.deny("%s was denied%s%s", because(said.Reason), suggest(said))
-		return
-	case said.Decision == Allow:
-		return
-	}
-	if rt.opt.Approver == nil {
-		j.deny("%s needs approval and nobody can be asked%s%s", because(v.Reason), suggest(v))
-		j.result.Unasked = true
-		return
-	}
-	rt.observe(j, Event{Kind: Waiting})
-	answer, err := rt.answer(ctx, &Question{Request: *j.request(), Verdict: v})
-	switch {
-	case ctx.Err() != nil:
-		j.aborted()
-	case err != nil:
-		j.deny("%s was denied: asking for approval failed: %v", err)
-	case !answer.Allow:
-		said := ""
-		if answer.Reason != "" {
-			said = ", who says: " + answer.Reason
-		}
-		j.deny("%s was denied by the user%s", said)
-	}
-}
-
 func (rt *Runtime) answer(ctx context.Context, q *Question) (a Answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -161,7 +140,7 @@ func (rt *Runtime) hooksBefore(ctx context.Context, j *job) Verdict {
 			return strictest
 		}
 		if v.Args != nil {
-			if rt.rewrite(j, v.Args); j.result != nil {
+			if rt.rewrite(j, v.Args, "a hook"); j.result != nil {
 				return strictest
 			}
 		}
@@ -207,7 +186,7 @@ func (rt *Runtime) hooksAnswer(ctx context.Context, j *job, v Verdict) Verdict {
 		if got.Args == nil {
 			continue
 		}
-		if rt.rewrite(j, got.Args); j.result != nil {
+		if rt.rewrite(j, got.Args, "a hook"); j.result != nil {
 			return said
 		}
 		if again := rt.decide(ctx, j); again.Decision >= Deny {
@@ -217,16 +196,16 @@ func (rt *Runtime) hooksAnswer(ctx context.Context, j *job, v Verdict) Verdict {
 	return said
 }
 
-// rewrite takes a hook's arguments in place of the caller's.
-func (rt *Runtime) rewrite(j *job, args json.RawMessage) {
+// rewrite takes the arguments that somebody else wrote in place of the caller's.
+func (rt *Runtime) rewrite(j *job, args json.RawMessage, who string) {
 	parsed, err := schema.Parse(args)
 	if err != nil {
-		j.fail(tool.Fail(tool.CodeInvalidArgs, "%s was not run: a hook rewrote its arguments to what is not usable JSON: %v", j.call.Name, err))
+		j.fail(tool.Fail(tool.CodeInvalidArgs, "%s was not run: %s rewrote its arguments to what is not usable JSON: %v", j.call.Name, who, err))
 		return
 	}
 	was := j.call.Args
 	j.call.Args = parsed
-	if j.result = j.validate("%s was not run, since a hook rewrote its arguments to what is not valid: %v"); j.result != nil {
+	if j.result = j.validate("%s was not run, since " + who + " rewrote its arguments to what is not valid: %v"); j.result != nil {
 		j.call.Args = was // the caller's own go into the record
 		return
 	}

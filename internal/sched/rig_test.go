@@ -296,7 +296,7 @@ func (l *log) settledOnce() {
 		if kinds[sched.Settled] != 1 {
 			l.t.Errorf("%s settled %d times", id, kinds[sched.Settled])
 		}
-		for _, k := range []sched.EventKind{sched.Started, sched.Waiting, sched.Running} {
+		for _, k := range []sched.EventKind{sched.Started, sched.Waiting, sched.Decided, sched.Running} {
 			if kinds[k] > 1 {
 				l.t.Errorf("%s: %d events %s", id, kinds[k], k)
 			}

@@ -51,16 +51,46 @@ type Policy interface {
 	Decide(ctx context.Context, r *Request) Verdict
 }
 
-// A Question is a call that a person has to decide on.
+// A Question is a call that a person has to decide on. What it holds is what the
+// answer is bound to: the call runs with these arguments, under this definition,
+// or not at all.
 type Question struct {
 	Request
 	Verdict Verdict
+	// Hooked says that a hook wants the question asked, so that no rule can spare
+	// the person the next one.
+	Hooked bool
+	// Offers are the ways to say "always" to this very thing, as rules that the
+	// person sees before they are in force. An approver in front of a surface
+	// fills them in; there may be none.
+	Offers []Offer
+}
+
+// An Offer is one place in which rules would be kept, and the rules.
+type Offer struct {
+	Layer string   // session, project, local or user
+	File  string   // where they would be written; empty when nothing is
+	Rules []string // of permissions.allow
+}
+
+// A Grant is a rule that a person wants in force from now on.
+type Grant struct {
+	Layer string // as that of an Offer
+	List  string // allow, ask or deny
+	Rule  string
 }
 
 // An Answer is what the person said.
 type Answer struct {
 	Allow  bool
 	Reason string // with a no: what the model should be told
+	By     string // who answered, for the record: "the user at the terminal"
+	// Args, when not nil, are arguments to use instead, with a yes. They are
+	// validated and judged again; what a rule denies stays denied.
+	Args   json.RawMessage
+	Grants []Grant
+	// Unasked says that there was nobody to ask after all: the no is nobody's.
+	Unasked bool
 }
 
 // An Approver puts questions to a person. Approve is called for different calls
@@ -109,6 +139,7 @@ type EventKind string
 const (
 	Started  EventKind = "started"  // resolved and valid; hooks, rules and the person come next
 	Waiting  EventKind = "waiting"  // for a person's answer
+	Decided  EventKind = "decided"  // Decided says whether it may run, and who said so; not of a call that was cancelled before
 	Running  EventKind = "running"  // its body begins
 	Progress EventKind = "progress" // Part says how far it is
 	Settled  EventKind = "settled"  // Result is final
@@ -122,7 +153,34 @@ type Event struct {
 	Notes  []string   // Started: the coercions that made the arguments valid
 	Part   msg.Part
 	Result *tool.Result
+	// Decided is how it was decided whether the call may run.
+	Decided *Judgement
 }
+
+// A Judgement is how it was decided whether a call may run: all that an audit
+// has to know (S0-165). Of the stages those that were not reached are zero.
+type Judgement struct {
+	Allowed bool
+	// Stage is what had the last word: hook, rules, person, guard, or nobody
+	// when a person would have had to be asked and none could be.
+	Stage   string
+	Hook    Verdict // of the hooks together
+	Rules   Verdict // of rules and mode
+	Asked   *Question
+	Answer  *Answer
+	Waited  time.Duration // for the answer
+	Reason  string        // with a no: why, as the model is told
+	Changed bool          // a hook or the person rewrote the arguments
+}
+
+// Stages of a Judgement.
+const (
+	StageHook   = "hook"
+	StageRules  = "rules"
+	StagePerson = "person"
+	StageNobody = "nobody"
+	StageGuard  = "guard"
+)
 
 // Options configure a Runtime. The zero value allows everything, asks nobody
 // and keeps ten slots.

@@ -490,8 +490,8 @@ func TestEvents(t *testing.T) {
 			return event{kind, "call_1/1", "call_1", "code_mode", "mcp__s__t", text}
 		}
 		want := []event{
-			outer("started", ""), outer("waiting", ""), outer("running", ""),
-			inner("started", ""), inner("waiting", ""), inner("running", ""), inner("progress", "half"), inner("settled", "secret of the nested call"),
+			outer("started", ""), outer("waiting", ""), outer("decided", ""), outer("running", ""),
+			inner("started", ""), inner("waiting", ""), inner("decided", ""), inner("running", ""), inner("progress", "half"), inner("settled", "secret of the nested call"),
 			{"settled", "call_1/2", "call_1", "code_mode", "nobody", `there is no tool "nobody" here`},
 			outer("settled", "summary"),
 		}
