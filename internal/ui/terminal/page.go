@@ -38,9 +38,19 @@ const (
 // question writes the question with at most limit lines of each text, and says
 // whether something was left out.
 func (p *page) question(q *sched.Question, limit int) (text string, cut bool) {
+	p.begin()
+	p.b.WriteString("\n--- Approval needed ---\n")
+	p.body(q, limit)
+	return p.b.String(), p.cut
+}
+
+func (p *page) begin() {
 	p.b.Reset()
 	p.cut = false
-	p.b.WriteString("\n--- Approval needed ---\n")
+}
+
+// body is what there is to know about the call.
+func (p *page) body(q *sched.Question, limit int) {
 	p.line("", title(q), "")
 	p.line("", "Why: "+orNone(q.Verdict.Reason), "")
 	p.arguments(q.Call.Args, limit)
@@ -48,7 +58,6 @@ func (p *page) question(q *sched.Question, limit int) (text string, cut bool) {
 		p.b.WriteString("Change:\n")
 		p.block(p.diff, limit, p.paint)
 	}
-	return p.b.String(), p.cut
 }
 
 // title is the tool's true name, what people call it, and who calls.
@@ -154,7 +163,7 @@ func (p *page) block(text string, limit int, paint func(string) string) {
 const maxLine = 2000
 
 func (p *page) clip(s string, limit int) string {
-	if limit != short || len(s) <= maxLine {
+	if limit == whole || len(s) <= maxLine {
 		return s
 	}
 	p.cut = true
