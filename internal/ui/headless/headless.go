@@ -3,8 +3,10 @@
 // shapes that clients of Claude Code and of qwen-code read (docs/headless.md).
 // It reads prompts in the same shapes.
 //
-// It asks nobody anything, and decides nothing: which calls run, package policy
-// says. Diagnostics and exit codes are the command line's.
+// A client that says so is asked, over the same stream, about the calls that need
+// an answer (permit.go). It decides nothing itself: which calls run, and which
+// have to be asked about, package policy says. Diagnostics and exit codes are the
+// command line's.
 package headless
 
 import (
@@ -87,6 +89,10 @@ type Writer struct {
 	asked   func()
 	partial partial
 	nested  map[string]bool // ids of nested calls that were shown and have no result yet
+
+	open     map[string]chan reply // what the client was asked, by request_id
+	requests int                   // asked so far
+	deaf     bool                  // no answer can come any more
 }
 
 // New returns a Writer.

@@ -3,6 +3,7 @@ package headless
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -28,15 +29,16 @@ func (e *InputError) Error() string { return fmt.Sprintf("line %d of the input: 
 // Unwrap returns what is wrong with it.
 func (e *InputError) Unwrap() error { return e.Err }
 
-// command is what one line says: exactly one of parts, control and err is set.
+// command is what one line says: exactly one of its fields is set.
 type command struct {
 	parts   []msg.Part
 	control *control
+	reply   *reply
 	err     error
 }
 
 // control is a request of the client that is no prompt.
-type control struct{ id, subtype string }
+type control struct{ id, subtype, mode string }
 
 // commands reads lines of at most so many bytes until the end of in and hands out
 // what they say. It ends early when yield returns false.
@@ -58,7 +60,7 @@ func commands(in io.Reader, most int, yield func(command) bool) {
 		if c.err != nil {
 			c.err = &InputError{n, c.err}
 		}
-		if (c.err != nil || c.parts != nil || c.control != nil) && !yield(c) || err != nil {
+		if (c.err != nil || c.parts != nil || c.control != nil || c.reply != nil) && !yield(c) || err != nil {
 			return
 		}
 	}
@@ -86,7 +88,14 @@ type inputLine struct {
 	RequestID string `json:"request_id"`
 	Request   *struct {
 		Subtype string `json:"subtype"`
+		Mode    string `json:"mode"`
 	} `json:"request"`
+	Response *struct {
+		Subtype  string          `json:"subtype"`
+		ID       string          `json:"request_id"`
+		Response json.RawMessage `json:"response"`
+		Error    string          `json:"error"`
+	} `json:"response"`
 	Message *struct {
 		Role    string          `json:"role"`
 		Content json.RawMessage `json:"content"`
@@ -126,9 +135,18 @@ func parse(line []byte) (c command, err error) {
 		if in.RequestID == "" || in.Request == nil || in.Request.Subtype == "" {
 			return c, errors.New(`a control_request needs a request_id and a request with a subtype`)
 		}
-		c.control = &control{in.RequestID, in.Request.Subtype}
+		c.control = &control{in.RequestID, in.Request.Subtype, in.Request.Mode}
 		return c, nil
-	case "control_response", "control_cancel_request", "keep_alive": // nothing was asked
+	case "control_response":
+		if in.Response == nil || in.Response.ID == "" {
+			return c, errors.New(`a control_response needs a response with a request_id`)
+		}
+		c.reply = &reply{id: in.Response.ID, response: in.Response.Response}
+		if in.Response.Subtype != "success" {
+			c.reply.fault = cmp.Or(in.Response.Error, "it says no more")
+		}
+		return c, nil
+	case "control_cancel_request", "keep_alive": // what a client asks is done at once
 		return c, nil
 	case "":
 		return c, errors.New(`it has no "type": want "user" or "control_request"`)

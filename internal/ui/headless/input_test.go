@@ -22,6 +22,10 @@ func toldUpTo(most int, input string) []string {
 			out = append(out, "error: "+c.err.Error())
 		case c.control != nil:
 			out = append(out, fmt.Sprintf("control %s %s", c.control.id, c.control.subtype))
+		case c.reply != nil && c.reply.fault != "":
+			out = append(out, "reply "+c.reply.id+" fault "+c.reply.fault)
+		case c.reply != nil:
+			out = append(out, "reply "+c.reply.id+" "+string(c.reply.response))
 		default:
 			text := "prompt"
 			for _, p := range c.parts {
@@ -45,7 +49,10 @@ func TestInput(t *testing.T) {
 		{user(`[{"type":"text","text":"a"},{"type":"text","text":" "},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"UE5H"}}]`), "prompt text a image image/pngPNG"},
 		{`{"type":"control_request","request_id":"r","request":{"subtype":"interrupt"}}`, "control r interrupt"},
 		{`{"type":"keep_alive"}`, ""},
-		{`{"type":"control_response","response":{}}`, ""},
+		{`{"type":"control_response","response":{}}`, "error: line 1 of the input: a control_response needs a response with a request_id"},
+		{`{"type":"control_response","response":{"subtype":"success","request_id":"perm_1","response":{"behavior":"deny"}}}`, `reply perm_1 {"behavior":"deny"}`},
+		{`{"type":"control_response","response":{"subtype":"error","request_id":"perm_1","error":"no such tool"}}`, "reply perm_1 fault no such tool"},
+		{`{"type":"control_cancel_request","request_id":"1"}`, ""},
 		{"  ", ""},
 		{`hello`, "error: line 1 of the input: it is no JSON object"},
 		{`[1]`, "error: line 1 of the input: it is no JSON object"},
@@ -99,7 +106,7 @@ func FuzzInput(f *testing.F) {
 		commands(bytes.NewReader(in), 200, func(c command) bool {
 			n++
 			set := 0
-			for _, is := range []bool{c.err != nil, c.control != nil, len(c.parts) > 0} {
+			for _, is := range []bool{c.err != nil, c.control != nil, c.reply != nil, len(c.parts) > 0} {
 				if is {
 					set++
 				}

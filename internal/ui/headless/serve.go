@@ -21,6 +21,9 @@ type Conversation struct {
 	Ended func(*agent.Outcome)
 	// Bad gets each line of the input that cannot be used.
 	Bad func(error)
+	// SetMode changes the approval mode, as --approval-mode spells it. Nil: it
+	// cannot be changed.
+	SetMode func(mode string) error
 }
 
 // maxWaiting bounds the prompts that wait for an answer, in bytes.
@@ -45,6 +48,7 @@ func (w *Writer) Serve(ctx context.Context, in io.Reader, first []msg.Part, c Co
 		}
 	})
 	defer w.onAsked(nil)
+	defer w.deafen()
 	lines := make(chan command)
 	go func() {
 		defer close(lines)
@@ -110,6 +114,7 @@ func (s *server) loop(ctx context.Context, lines <-chan command) {
 		case c, ok := <-lines:
 			if !ok {
 				lines = nil
+				s.w.deafen()
 				continue
 			}
 			s.command(ctx, c)
@@ -166,6 +171,8 @@ func (s *server) command(ctx context.Context, c command) {
 		s.c.Bad(c.err)
 	case c.control != nil:
 		s.control(c.control)
+	case c.reply != nil:
+		s.reply(c.reply)
 	case !s.running:
 		s.start(ctx, c.parts)
 	case s.bytes+size(c.parts) > s.w.maxWaiting:
@@ -195,15 +202,51 @@ func size(parts []msg.Part) int {
 func (s *server) control(c *control) {
 	switch c.subtype {
 	case "interrupt":
-		if s.running {
-			s.stopped, s.taking = true, false // what comes now is for the run after it
-			s.cancel(errAsked)
-		}
+		s.interrupt()
 		s.w.reply(c, nil)
+	case "set_permission_mode":
+		s.setMode(c)
 	case "initialize":
 		s.w.reply(c, object{"commands": []any{}, "agents": []any{}, "models": []any{}, "account": object{}, "output_style": "default", "available_output_styles": []string{"default"}})
 	default:
 		s.w.refuse(c)
+	}
+}
+
+// interrupt ends the run under way. What comes now is for the run after it.
+func (s *server) interrupt() {
+	if s.running {
+		s.stopped, s.taking = true, false
+		s.cancel(errAsked)
+	}
+}
+
+// reply hands the client's answer to the call that waits for it.
+func (s *server) reply(r *reply) {
+	interrupt, err := s.w.replied(r)
+	if err != nil {
+		s.w.inputError(err)
+		s.c.Bad(err)
+	}
+	if interrupt {
+		s.interrupt()
+	}
+}
+
+// setMode changes the approval mode; the client may spell it as Claude Code does.
+func (s *server) setMode(c *control) {
+	mode := c.mode
+	for ours, theirs := range permissionModes {
+		if mode == theirs && ours != "" {
+			mode = ours
+		}
+	}
+	if s.c.SetMode == nil {
+		s.w.fault(c, "the approval mode cannot be changed here")
+	} else if err := s.c.SetMode(mode); err != nil {
+		s.w.fault(c, err.Error())
+	} else {
+		s.w.reply(c, object{"mode": c.mode})
 	}
 }
 
@@ -223,7 +266,11 @@ func (w *Writer) reply(c *control, response object) {
 }
 
 func (w *Writer) refuse(c *control) {
-	w.control(object{"subtype": "error", "request_id": c.id, "error": fmt.Sprintf("no control request %q: want interrupt or initialize", cut(c.subtype))})
+	w.fault(c, fmt.Sprintf("no control request %q: want interrupt, initialize or set_permission_mode", cut(c.subtype)))
+}
+
+func (w *Writer) fault(c *control, why string) {
+	w.control(object{"subtype": "error", "request_id": c.id, "error": why})
 }
 
 func (w *Writer) control(response object) {
