@@ -34,6 +34,7 @@ type agentFlags struct {
 	calls, tokens        number
 	wall                 string
 	allowed, excluded    []string
+	promptTool           string // --permission-prompt-tool
 	system, appendSystem string
 	schema               string
 
@@ -51,7 +52,8 @@ comes back.
 
 With -p, or with a task on standard input, it works on the task until it is done
 and prints the answer. Nobody is asked anything: a call that needs approval is
-denied, and the denial says what would allow it.
+denied, and the denial says what would allow it. A program that runs it may answer
+instead (--permission-prompt-tool stdio).
 
 Exit codes: 0 finished, 1 failed, 2 usage, 3 finished, but a call was denied
 because nobody could be asked, 53 the limit of turns, 55 the limit of calls,
@@ -94,6 +96,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.wall, "max-wall-time", "", "end the run after so long, such as 90s or 10m")
 	fl.StringArrayVar(&f.allowed, "allowed-tools", nil, "rules for what runs without asking, such as 'Edit,Bash(go test:*)'; may be repeated")
 	fl.StringArrayVar(&f.excluded, "exclude-tools", nil, "tools that the model does not get; may be repeated")
+	fl.StringVar(&f.promptTool, "permission-prompt-tool", "", "stdio: ask whoever reads the stream about calls that need approval; needs stream-json both ways")
 	fl.StringVar(&f.system, "system-prompt", "", "in place of what Capstan says of itself")
 	fl.StringVar(&f.appendSystem, "append-system-prompt", "", "added to the system prompt")
 	fl.StringVar(&f.schema, "json-schema", "", "JSON Schema of the answer, or @FILE")
@@ -120,6 +123,9 @@ func (f *agentFlags) run(outer context.Context) error {
 	defer stdout.close()
 	out := headless.New(headless.Options{Out: stdout, Format: format, Partial: f.partial, Failed: func(err error) { end(outputError(err)) }})
 	opt, ao, err := f.options(format)
+	if err == nil && f.promptTool != "" {
+		opt.Approver = out
+	}
 	if err == nil {
 		err = f.converse(ctx, opt, ao, out, stdout)
 	}
@@ -144,7 +150,10 @@ func (f *agentFlags) options(format headless.Format) (opt app.Options, ao app.Ag
 	if f.partial && format != headless.Stream {
 		return opt, ao, usage("--include-partial-messages needs --output-format stream-json")
 	}
-	ao = app.AgentOptions{Model: f.model, Continue: f.goOn, Resume: f.resume, Headless: true, Version: version()}
+	if err := f.prompting(format); err != nil {
+		return opt, ao, err
+	}
+	ao = app.AgentOptions{Model: f.model, Continue: f.goOn, Resume: f.resume, Headless: f.promptTool == "", Version: version()}
 	if ao.Limits, err = f.limits(); err != nil {
 		return opt, ao, err
 	}
@@ -169,6 +178,19 @@ func (f *agentFlags) options(format headless.Format) (opt app.Options, ao app.Ag
 	}
 	opt.Allow, opt.Exclude = splitLists(f.allowed), splitLists(f.excluded)
 	return opt, ao, nil
+}
+
+// prompting checks whether the client can be asked.
+func (f *agentFlags) prompting(format headless.Format) error {
+	switch {
+	case !f.there("permission-prompt-tool"):
+		return nil
+	case f.promptTool != "stdio":
+		return usage("--permission-prompt-tool %q: want stdio", f.promptTool)
+	case format != headless.Stream || f.inputFormat != "stream-json":
+		return usage("--permission-prompt-tool stdio needs --output-format stream-json and --input-format stream-json: the questions and the answers are lines of them")
+	}
+	return nil
 }
 
 func (f *agentFlags) there(flag string) bool { return f.cmd.Flags().Changed(flag) }
@@ -226,7 +248,7 @@ func (f *agentFlags) converse(ctx context.Context, opt app.Options, ao app.Agent
 	}
 	out.Describe(headless.Session{ID: c.ID, Dir: opt.Dir, Model: c.Model.String(), Mode: s.Mode(), ApprovalMode: s.ApprovalMode(), Version: ao.Version, Structured: opt.Structured != nil, Tools: func() []string { return names(s.View()) }, Skills: s.Skills, Servers: func() []headless.Server { return serverStates(s) }})
 	ended := &runs{session: s}
-	bad := f.serve(ctx, c, &shown{out, stdout, ao.Limits.Wall}, first, ended)
+	bad := f.serve(ctx, s, c, &shown{out, stdout, ao.Limits.Wall}, first, ended)
 	cause := context.Cause(ctx) // what comes later does not undo what has finished
 	if err := out.Err(); err != nil {
 		cause = outputError(err)
@@ -316,7 +338,7 @@ type shown struct {
 }
 
 // serve answers the prompts, and counts the lines of input that were none.
-func (f *agentFlags) serve(ctx context.Context, c *app.Conversation, out *shown, first []msg.Part, ended *runs) (bad int) {
+func (f *agentFlags) serve(ctx context.Context, s *app.Session, c *app.Conversation, out *shown, first []msg.Part, ended *runs) (bad int) {
 	run := func(ctx context.Context, parts []msg.Part) *agent.Outcome {
 		out.stdout.waitFor(out.wall)
 		o := c.Run(ctx, parts)
@@ -336,7 +358,7 @@ func (f *agentFlags) serve(ctx context.Context, c *app.Conversation, out *shown,
 		out.stdout.waitFor(0) // it waits for a prompt now
 		ended.add(o)
 	}
-	out.Serve(ctx, os.Stdin, first, headless.Conversation{Run: run, Queue: c.Queue, Ended: done, Bad: func(err error) {
+	out.Serve(ctx, os.Stdin, first, headless.Conversation{Run: run, Queue: c.Queue, Ended: done, SetMode: s.SetApprovalMode, Bad: func(err error) {
 		bad++
 		fmt.Fprintf(stderr, "capstan: %v\n", err)
 	}})

@@ -77,6 +77,7 @@ type Session struct {
 	scope    tool.Scope
 	excluded []string // what --exclude-tools takes away
 	rules    *policy.Policy
+	desk     *desk // where a person is asked; nil when nobody can be
 	shell    *shell.Runner
 	jobs     *shell.Jobs
 	seen     builtin.Seen  // the files that it has read
@@ -140,7 +141,11 @@ func Open(o Options) (*Session, error) {
 	if w := codemode.Overflow(s.View()); w != "" {
 		s.warn("%s", w)
 	}
-	so := sched.Options{Policy: s.rules, Observe: o.Observe, Approver: o.Approver, Spill: s.spill.keep}
+	so := sched.Options{Policy: s.rules, Observe: o.Observe, Spill: s.spill.keep}
+	if o.Approver != nil {
+		s.desk = newDesk(s, o.Approver)
+		so.Approver = s.desk
+	}
 	if o.Program {
 		so.ModelChars = 16 << 20 // what a person's own program prints is not cut
 	}

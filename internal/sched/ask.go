@@ -36,6 +36,9 @@ func (rt *Runtime) ask(ctx context.Context, j *job, v Verdict, d *Judgement) {
 	began := time.Now()
 	answer, err := rt.answer(ctx, d.Asked)
 	d.Answer, d.Waited = &answer, time.Since(began)
+	if answer.Ruled {
+		d.Stage = StageRules
+	}
 	switch {
 	case ctx.Err() != nil:
 		j.aborted()
@@ -45,6 +48,8 @@ func (rt *Runtime) ask(ctx context.Context, j *job, v Verdict, d *Judgement) {
 	case answer.Unasked:
 		answer.Allow, d.Stage = false, StageNobody
 		j.unasked(v)
+	case !answer.Allow && answer.Ruled:
+		j.deny("%s was denied%s", because(answer.Reason))
 	case !answer.Allow:
 		said := ""
 		if answer.Reason != "" {

@@ -58,6 +58,11 @@ func TestJudgements(t *testing.T) {
 				return sched.Answer{Allow: true, Unasked: true}, nil
 			}
 		}, sched.Judgement{Stage: sched.StageNobody, Rules: ask, Asked: question(false, ask), Answer: &sched.Answer{Unasked: true}, Reason: "work needs approval and nobody can be asked: it writes"}},
+		{"a rule that is new answers", func(r *rig) {
+			r.rule, r.answer = ask, func(context.Context, *sched.Question) (sched.Answer, error) {
+				return sched.Answer{Ruled: true, Reason: "never", By: no.By}, nil
+			}
+		}, sched.Judgement{Stage: sched.StageRules, Rules: ask, Asked: question(false, ask), Answer: &sched.Answer{Ruled: true, Reason: "never", By: no.By}, Reason: "work was denied: never"}},
 		{"a guard has the last word", func(r *rig) { r.rule, r.guard = allow, "the freeze is on" },
 			sched.Judgement{Stage: sched.StageGuard, Rules: allow, Reason: "work was denied: the freeze is on"}},
 		{"a hook rewrites", func(r *rig) { r.rule, r.hook.Args = allow, json.RawMessage(`{"n":2}`) },

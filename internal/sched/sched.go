@@ -91,6 +91,9 @@ type Answer struct {
 	Grants []Grant
 	// Unasked says that there was nobody to ask after all: the no is nobody's.
 	Unasked bool
+	// Ruled says that rules or the approval mode, which have changed since the
+	// question was put, answer it by now. By says which.
+	Ruled bool
 }
 
 // An Approver puts questions to a person. Approve is called for different calls

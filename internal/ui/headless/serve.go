@@ -246,8 +246,16 @@ func (s *server) setMode(c *control) {
 	} else if err := s.c.SetMode(mode); err != nil {
 		s.w.fault(c, err.Error())
 	} else {
+		s.w.mode(mode)
 		s.w.reply(c, object{"mode": c.mode})
 	}
+}
+
+// mode keeps which approval mode is in force.
+func (w *Writer) mode(mode string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.opt.Session.ApprovalMode = mode
 }
 
 // onAsked sets what is called when a run makes a request.
