@@ -1,5 +1,5 @@
 # Everything here is a short name for a command that works without make.
-.PHONY: build test bench bench-search fidelity mutants conformance e2e-node oracle lint vet engine rename-module
+.PHONY: build test bench bench-search fidelity mutants conformance mcp-conformance e2e-node bench-node probe-responses oracle lint vet engine rename-module
 
 export CGO_ENABLED ?= 0
 
@@ -35,6 +35,19 @@ mutants:
 # Writes docs/conformance.md from the ids that tests cite.
 conformance:
 	go run ./script/conformance
+
+# Holds the MCP client against the official suite (needs npm and the network).
+mcp-conformance:
+	go run ./script/mcpconformance $(ARGS)
+
+# Calls of a server over stdio beside the TypeScript client (needs node, npm and the network).
+bench-node:
+	go run ./bench/node $(ARGS)
+
+# Asks a real model to find and use tools: make probe-responses ARGS="-model NAME",
+# with OPENAI_BASE_URL and OPENAI_API_KEY in the environment.
+probe-responses:
+	go run ./script/probe $(ARGS)
 
 # Runs three MCP servers from npm in programs (needs node, npm and the network).
 e2e-node:
