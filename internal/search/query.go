@@ -47,6 +47,7 @@ type query struct {
 	key      string   // the whole query as a name
 	named    []string // words that look like names, as names
 	words    int      // words between blanks
+	clauses  int      // sentences with a word in them
 }
 
 // term is one thing to look up.
@@ -57,6 +58,9 @@ type term struct {
 	// of is the word it was made from, by number, or -1; it is its own for words
 	// of the query, which alone say how much of the query a tool covers.
 	of int
+	// in are the clauses that have the word, a bit for each; the last bit is for
+	// all after it.
+	in uint16
 
 	found []postings // filled by ranker.find
 	df    int        // documents that have it
@@ -80,18 +84,22 @@ func parse(text string, w *weights) query {
 		p.span(inside, true)
 		text = after
 	}
+	if p.begun {
+		p.q.clauses++
+	}
 	p.weigh()
 	return p.q
 }
 
 // parser collects terms.
 type parser struct {
-	w    *weights
-	q    query
-	scan scanner
-	seen map[string]int // term → place in list
-	list []mention
-	next []string // joined neighbours
+	w     *weights
+	q     query
+	scan  scanner
+	seen  map[string]int // term → place in list
+	list  []mention
+	next  []string // joined neighbours
+	begun bool     // the clause has a word
 }
 
 // mention is a term and how often the query has it.
@@ -100,6 +108,7 @@ type mention struct {
 	kind          kind
 	stop          bool
 	plain, quoted int
+	in            uint16
 }
 
 // span reads text that is in quotes or is not.
@@ -129,7 +138,19 @@ func (p *parser) span(text string, quoted bool) {
 			}
 			before = t.plain
 		}
+		if p.begun = p.begun || len(p.scan.out) > 0; p.begun && endsClause(f) {
+			p.q.clauses++
+			p.begun = false
+		}
 	}
+}
+
+// endsClause says that a word is the last of a sentence. Brackets and quotes may
+// follow the sign.
+func endsClause(word string) bool {
+	word = strings.TrimRight(word, "\"'”’»)]*_")
+	r, _ := utf8.DecodeLastRuneInString(word)
+	return strings.ContainsRune(".?!;。？！", r)
 }
 
 func (p *parser) mention(t token, quoted bool) {
@@ -142,6 +163,7 @@ func (p *parser) mention(t token, quoted bool) {
 		p.seen[t.term] = at
 		p.list = append(p.list, mention{text: t.term, kind: t.kind, stop: words().stop[t.plain]})
 	}
+	p.list[at].in |= 1 << min(p.q.clauses, maxClauses-1)
 	if quoted {
 		p.list[at].quoted++
 	} else {
@@ -168,7 +190,7 @@ func (p *parser) weigh() {
 		if m.kind == single {
 			in *= p.w.single
 		}
-		p.q.terms = append(p.q.terms, term{text: m.text, kind: m.kind, weight: in * (1 + p.w.repeats) * n / (n + p.w.repeats), of: len(p.q.terms)})
+		p.q.terms = append(p.q.terms, term{text: m.text, kind: m.kind, weight: in * (1 + p.w.repeats) * n / (n + p.w.repeats), of: len(p.q.terms), in: m.in})
 	}
 	for of, t := range p.q.terms {
 		if t.kind == word && t.weight > p.w.quoted {

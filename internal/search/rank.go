@@ -17,8 +17,9 @@ type Hit struct {
 	// Exact says that the query is this tool's name, registered or short, but
 	// for case and separators.
 	Exact bool
-	// Score orders hits of one search; it has no unit and no upper bound. Hits
-	// found by name may stand before others of a higher score.
+	// Score says how well a hit fits within one search; it has no unit and no
+	// upper bound. Hits found by name, and those for another sentence of a long
+	// message, may stand before others of a higher score.
 	Score float64
 }
 
@@ -29,7 +30,8 @@ type Hit struct {
 // registered name before the short one, then come names that begin with it if
 // it is no word of its own. A word written as +word has to be in every hit, in
 // any field. Words that no document has are taken for misspelled or cut ones.
-// Equal scores are in order of names.
+// Of a message of several sentences each one gets hits. Equal scores are in
+// order of names.
 func (x *Index) Search(text string, limit int, keep func(name string) bool) []Hit {
 	st := x.state.Load()
 	limit = min(limit, maxHits)
@@ -67,6 +69,7 @@ type scratch struct {
 	scores []float32
 	inName []uint16 // words of the query in the name
 	tier   []uint8
+	slot   []uint8 // place among the candidates, plus one
 }
 
 // Tiers: a better one comes first whatever the score.
@@ -83,9 +86,10 @@ var pool = sync.Pool{New: func() any { return new(scratch) }}
 func borrow(docs int) *scratch {
 	s := pool.Get().(*scratch)
 	if cap(s.scores) < docs {
-		*s = scratch{make([]float32, docs), make([]uint16, docs), make([]uint8, docs)}
+		*s = scratch{make([]float32, docs), make([]uint16, docs), make([]uint8, docs), make([]uint8, docs)}
 	}
-	s.scores, s.inName, s.tier = s.scores[:docs], s.inName[:docs], s.tier[:docs]
+	s.scores, s.inName, s.tier, s.slot = s.scores[:docs], s.inName[:docs], s.tier[:docs], s.slot[:docs]
+	clear(s.slot)
 	clear(s.scores)
 	clear(s.inName)
 	for i := range s.tier {
@@ -99,7 +103,7 @@ func (st *state) df(term string) int {
 	n := 0
 	for _, s := range st.segments {
 		if t, ok := s.terms[term]; ok {
-			n += len(s.lists[t])
+			n += len(s.list(t))
 		}
 	}
 	return n
@@ -115,8 +119,9 @@ func (r *ranker) find(t *term) {
 	base := int32(0)
 	for _, s := range r.st.segments {
 		if n, ok := s.terms[t.text]; ok {
-			t.found = append(t.found, postings{base, s.lists[n]})
-			t.df += len(s.lists[n])
+			list := s.list(n)
+			t.found = append(t.found, postings{base, list})
+			t.df += len(list)
 		}
 		base += int32(len(s.docs))
 	}
@@ -150,14 +155,8 @@ func (r *ranker) score(t *term, own bool) {
 	if t.df == 0 {
 		return
 	}
-	idf := r.idf(t.df)
-	if !own && t.of >= 0 { // a rare synonym is worth no more than the word itself
-		if of := r.q.terms[t.of].df; of > 0 {
-			idf = min(idf, r.idf(of))
-		}
-	}
 	own = own && t.kind != single
-	worth := t.weight * idf
+	worth := r.worth(t)
 	for _, f := range t.found {
 		for _, p := range f.list {
 			doc := f.base + p.doc()
@@ -167,6 +166,17 @@ func (r *ranker) score(t *term, own bool) {
 			}
 		}
 	}
+}
+
+// worth is what a term is worth at most, but for saturation.
+func (r *ranker) worth(t *term) float32 {
+	idf := r.idf(t.df)
+	if t.of >= 0 { // a rare synonym is worth no more than the word itself
+		if of := r.q.terms[t.of].df; of > 0 {
+			idf = min(idf, r.idf(of))
+		}
+	}
+	return t.weight * idf
 }
 
 // prefixFactor is what a name that begins with the query, which is a word, counts
@@ -287,6 +297,7 @@ func (r *ranker) feedback(keep func(string) bool) []term {
 // candidate is a document in the running.
 type candidate struct {
 	seg   *segment
+	doc   int32 // number across segments
 	local int32
 	tier  uint8
 	score float32
@@ -295,7 +306,13 @@ type candidate struct {
 func (c candidate) name() string { return c.seg.docs[c.local].name }
 
 func (a candidate) compare(b candidate) int {
-	return cmp.Or(cmp.Compare(b.tier, a.tier), cmp.Compare(b.score, a.score), cmp.Compare(a.name(), b.name()))
+	if a.tier != b.tier {
+		return cmp.Compare(b.tier, a.tier)
+	}
+	if a.score != b.score {
+		return cmp.Compare(b.score, a.score)
+	}
+	return cmp.Compare(a.name(), b.name())
 }
 
 // top is the best n documents, in order, each name once.
@@ -304,7 +321,7 @@ func (r *ranker) top(n int, keep func(string) bool) []candidate {
 	base := 0
 	for _, s := range r.st.segments {
 		for i := range s.docs {
-			c := candidate{s, int32(i), r.tier[base+i], r.scores[base+i]}
+			c := candidate{s, int32(base + i), int32(i), r.tier[base+i], r.scores[base+i]}
 			if c.tier == tierNone || c.tier == tierScore && c.score <= 0 || len(out) == n && c.tier < out[n-1].tier {
 				continue
 			}
@@ -334,7 +351,7 @@ func insert(out []candidate, c candidate, n int) []candidate {
 
 func (r *ranker) best(limit int, keep func(string) bool) []Hit {
 	var hits []Hit
-	for _, c := range r.top(limit, keep) {
+	for _, c := range r.pick(limit, keep) {
 		hits = append(hits, Hit{Name: c.name(), Exact: c.tier >= tierOwn, Score: float64(c.score)})
 	}
 	return hits

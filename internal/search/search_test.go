@@ -417,3 +417,66 @@ func TestRanking(t *testing.T) {
 		t.Errorf("search delete: %d hits, rare at %d", len(got), slices.Index(got, "rare"))
 	}
 }
+
+// A long message of several sentences finds tools for each of them, though the
+// first alone would fill the list; a short one, and one sentence, do not.
+func TestSeveralTasks(t *testing.T) {
+	x := new(Index)
+	var docs []Document
+	for i := range 12 { // so that the words of the other tools are a little less worth
+		for _, w := range []string{"delete", "survey", "archive", "letter"} {
+			docs = append(docs, Document{Name: fmt.Sprint(w, i), Description: w})
+		}
+		for j := range 5 {
+			docs = append(docs, Document{Name: fmt.Sprintf("school_%d_%d", i, j)})
+		}
+	}
+	x.Replace("common", docs)
+	for i := range 9 {
+		x.Replace(fmt.Sprint("flyer", i), []Document{{Name: fmt.Sprint("sketch_flyer_", i), Description: "Sketches a flyer"}})
+	}
+	x.Replace("survey", []Document{{Name: "delete_survey", Description: "Deletes a survey"}})
+	x.Replace("mail", []Document{{Name: "archive_letter", Description: "Archives a letter"}})
+	const first, rest = "Please sketch a flyer for the guests of the big summer party at our school", "delete the survey and archive the letter"
+	several := []string{"archive_letter", "delete_survey", "sketch_flyer_0"}
+	one := []string{"sketch_flyer_0", "sketch_flyer_1", "sketch_flyer_2"}
+	for _, test := range []struct {
+		query string
+		want  []string // in order of names
+	}{
+		{first + ". Then " + rest + ".", several},
+		{first + "?) Then " + rest, several},
+		{first + "; then " + rest, several},
+		{first + " then " + rest, one},
+		{"Sketch a flyer at school. Delete the survey.", one},
+	} {
+		got := names(x.Search(test.query, 3, nil))
+		slices.Sort(got)
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("search %q (-want +got):\n%s", test.query, diff)
+		}
+		all := names(x.Search(test.query, maxHits, nil))
+		found := len(all)
+		if slices.Sort(all); len(slices.Compact(all)) != found || found <= maxPool {
+			t.Errorf("search %q: %d tools, want more than are picked, and each once", test.query, found)
+		}
+	}
+}
+
+// A tool that the message does not tell from others follows a hit of its server.
+func TestKin(t *testing.T) {
+	x := new(Index)
+	x.Replace("b", []Document{{Name: "b_get_user", Short: "get_user", Server: "bellows", Description: "Reads a user."}})
+	x.Replace("c", []Document{
+		{Name: "c_get_user", Short: "get_user", Server: "tongs", Description: "Reads a user."},
+		{Name: "c_timeline", Short: "timeline", Server: "tongs", Description: "Timeline of an account."},
+	})
+	for query, want := range map[string][]string{
+		"Show me the timeline of this account from the first to the last day. Then read the user too.":    {"c_timeline", "c_get_user"},
+		"Show me the timeline of this account from the first to the last day and then read the user too.": {"c_timeline", "b_get_user"},
+	} {
+		if diff := cmp.Diff(want, names(x.Search(query, 2, nil))); diff != "" {
+			t.Errorf("search %q (-want +got):\n%s", query, diff)
+		}
+	}
+}

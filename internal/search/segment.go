@@ -16,7 +16,8 @@ type segment struct {
 	source string
 	docs   []entry
 	terms  map[string]int32   // term → number
-	lists  [][]posting        // by term number: the documents with it, in order
+	posts  []posting          // by term number, then by document
+	starts []int32            // by term number: where its postings begin; then the end
 	names  map[string][]int32 // squashed names, registered and short → documents
 	words  []string           // the terms of scripts with spaces, sorted
 	pairs  map[int32][]impact // by document: its terms of scripts without spaces
@@ -27,6 +28,7 @@ type entry struct {
 	name      string
 	full, own string  // squashed registered name and the server's own name
 	words     float32 // terms of the name
+	labels    []int32 // terms of name, title and server, by number, in order
 }
 
 // posting says that a document has a term, and whether its name has. tf is what
@@ -38,6 +40,9 @@ type posting struct {
 
 func (p posting) doc() int32   { return int32(p.docName >> 1) }
 func (p posting) inName() bool { return p.docName&1 != 0 }
+
+// list is the postings of a term, by number.
+func (s *segment) list(n int32) []posting { return s.posts[s.starts[n]:s.starts[n+1]] }
 
 // impact is the same seen from the document.
 type impact struct {
@@ -71,12 +76,22 @@ type builder struct {
 	w    *weights
 	seg  *segment
 	scan scanner
-	kind []kind // by term number
+	kind []kind  // by term number
+	df   []int32 // by term number
+	made []made  // by document
 
 	// The document at hand: its terms, and by term number where they stand in
 	// counts, plus one.
 	counts []count
 	where  []int32
+
+	labels []int32 // of all documents
+}
+
+// made is a posting before it has its place.
+type made struct {
+	term int32
+	posting
 }
 
 // count says how often a document has a term.
@@ -103,6 +118,7 @@ func (b *builder) add(d *Document) {
 		b.seg.names[e.own] = append(b.seg.names[e.own], doc)
 	}
 	b.post(doc, &lengths)
+	b.label(doc)
 }
 
 // field counts the terms of the texts of one field and returns how many words
@@ -117,7 +133,7 @@ func (b *builder) field(f field, texts []string) float32 {
 			if taken++; taken > maxTokens {
 				return float32(words)
 			}
-			b.count(t.term, t.kind, f)
+			b.count(t, f)
 			if t.kind == word || t.kind == pair {
 				words++
 			}
@@ -125,7 +141,7 @@ func (b *builder) field(f field, texts []string) float32 {
 				continue
 			}
 			if before != "" && len(before)+len(t.plain) <= maxWord { // file_system is found as filesystem
-				b.count(stem(before+t.plain), whole, f)
+				b.count(b.scan.joined(before, t.plain), f)
 			}
 			before = t.plain
 		}
@@ -133,15 +149,9 @@ func (b *builder) field(f field, texts []string) float32 {
 	return float32(words)
 }
 
-func (b *builder) count(term string, k kind, f field) {
-	n, ok := b.seg.terms[term]
-	if !ok {
-		n = int32(len(b.kind))
-		b.seg.terms[strings.Clone(term)] = n // not a part of the description, which would be kept whole
-		b.seg.lists = append(b.seg.lists, nil)
-		b.kind = append(b.kind, k)
-		b.where = append(b.where, 0)
-	}
+// count adds one occurrence of a term.
+func (b *builder) count(t token, f field) {
+	n := b.number(t)
 	at := b.where[n]
 	if at == 0 {
 		b.counts = append(b.counts, count{term: n})
@@ -151,6 +161,25 @@ func (b *builder) count(term string, k kind, f field) {
 	if in := &b.counts[at-1].in[f]; *in < maxTokens {
 		*in++
 	}
+}
+
+// number is that of a term, new or known.
+func (b *builder) number(t token) int32 {
+	if t.number != nil && *t.number > 0 {
+		return *t.number - 1
+	}
+	n, ok := b.seg.terms[t.term]
+	if !ok {
+		n = int32(len(b.kind))
+		b.seg.terms[strings.Clone(t.term)] = n // not a part of the description, which would be kept whole
+		b.kind = append(b.kind, t.kind)
+		b.df = append(b.df, 0)
+		b.where = append(b.where, 0)
+	}
+	if t.number != nil {
+		*t.number = n + 1
+	}
+	return n
 }
 
 // post turns the counts of a document into postings.
@@ -163,6 +192,7 @@ func (b *builder) post(doc int32, lengths *[fields]float32) {
 	}
 	for _, c := range b.counts {
 		b.where[c.term] = 0
+		b.df[c.term]++
 		by, p := &scale, posting{docName: uint32(doc) << 1}
 		if k := b.kind[c.term]; k == pair || k == single {
 			by = &unbroken
@@ -173,29 +203,42 @@ func (b *builder) post(doc int32, lengths *[fields]float32) {
 		if c.in[fieldName] > 0 {
 			p.docName |= 1
 		}
-		b.seg.lists[c.term] = append(b.seg.lists[c.term], p)
+		b.made = append(b.made, made{c.term, p})
 	}
 }
 
-// finish packs the lists and makes what needs all terms.
+// label keeps what tells the kin of a document.
+func (b *builder) label(doc int32) {
+	from := len(b.labels)
+	for _, c := range b.counts {
+		if k := b.kind[c.term]; k == word && c.in[fieldName]+c.in[fieldTitle]+c.in[fieldServer] > 0 {
+			b.labels = append(b.labels, c.term)
+		}
+	}
+	own := b.labels[from:len(b.labels):len(b.labels)]
+	slices.Sort(own)
+	b.seg.docs[doc].labels = own
+}
+
+// finish sorts the postings by term and makes what needs all terms.
 func (b *builder) finish() {
 	s := b.seg
-	total := 0
-	for _, l := range s.lists {
-		total += len(l)
+	s.posts = make([]posting, len(b.made))
+	s.starts = make([]int32, len(b.df)+1)
+	for n, df := range b.df {
+		s.starts[n+1] = s.starts[n] + df
 	}
-	slab := make([]posting, 0, total)
-	for i, l := range s.lists {
-		from := len(slab)
-		slab = append(slab, l...)
-		s.lists[i] = slab[from:len(slab):len(slab)]
+	next := slices.Clone(s.starts)
+	for _, m := range b.made {
+		s.posts[next[m.term]] = m.posting
+		next[m.term]++
 	}
 	for term, n := range s.terms {
 		switch b.kind[n] {
 		case word, whole:
 			s.words = append(s.words, term)
 		case pair:
-			for _, p := range s.lists[n] {
+			for _, p := range s.list(n) {
 				s.pairs[p.doc()] = append(s.pairs[p.doc()], impact{term, p.tf})
 			}
 		}

@@ -30,6 +30,9 @@ type token struct {
 	kind kind
 	// plain is the term before stemming.
 	plain string
+	// number is for whoever reads many texts, to keep what it knows of the term;
+	// nil if the scanner does not remember words.
+	number *int32
 }
 
 // scanner cuts text into terms. It is reused to keep allocations few.
@@ -197,23 +200,33 @@ func (s *scanner) unbroken(text string, c class) int {
 }
 
 func (s *scanner) word(plain []byte, k kind) {
-	if len(plain) == 0 {
-		return
+	if len(plain) > 0 {
+		s.out = append(s.out, s.token(plain, k))
 	}
+}
+
+// joined is two words written as one.
+func (s *scanner) joined(one, two string) token {
+	s.fold = append(append(s.fold[:0], one...), two...)
+	return s.token(s.fold, whole)
+}
+
+func (s *scanner) token(plain []byte, k kind) token {
 	t, ok := s.known[string(plain)]
 	if !ok {
 		t.plain = string(plain)
 		t.term = stem(t.plain)
 		if s.known != nil {
+			t.number = new(int32)
 			s.known[t.plain] = t
 		}
 	}
 	t.kind = k
-	s.out = append(s.out, t)
+	return t
 }
 
 func (s *scanner) emit(term string, k kind) {
-	s.out = append(s.out, token{term, k, term})
+	s.out = append(s.out, token{term: term, kind: k, plain: term})
 }
 
 // appendFolded appends r in lower case, without accents, in half width.

@@ -84,7 +84,8 @@ func TestTune(t *testing.T) {
 		at   *float32
 	}
 	knobs := []knob{{"k1", &w.k1}, {"b", &w.b}, {"single", &w.single}, {"synonym", &w.synonym}, {"joined", &w.joined}, {"quoted", &w.quoted},
-		{"near", &w.near}, {"repeats", &w.repeats}, {"cover", &w.cover}, {"feedback", &w.feedback}}
+		{"near", &w.near}, {"repeats", &w.repeats}, {"cover", &w.cover}, {"feedback", &w.feedback},
+		{"taken", &w.taken}, {"clause", &w.clause}, {"kin", &w.kin}}
 	for f := range fields {
 		knobs = append(knobs, knob{fmt.Sprint("field ", f), &w.field[f]}, knob{fmt.Sprint("unbroken ", f), &w.unbroken[f]}, knob{fmt.Sprint("typical ", f), &w.typical[f]})
 	}

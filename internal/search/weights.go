@@ -37,6 +37,12 @@ type weights struct {
 	cover   float32 // share of the name that the query covers
 	brief   int     // words of the longest query whose unknown words are guessed
 
+	// For queries of several clauses, see pick.
+	long   int     // words of the shortest of them
+	taken  float32 // the share that a word loses by an earlier hit that has it
+	clause float32 // what the best clause of a candidate counts once more
+	kin    float32 // the share of an earlier hit's score for its kin
+
 	// One round of feedback for unbroken scripts: the words of the first tops
 	// hits, the best given, each with the given weight.
 	tops, given int
@@ -50,5 +56,6 @@ var fitted = weights{
 	typical:  [fields]float32{4, 4, 4, 14, 40, 8, 70, 16},
 	single:   0.2, synonym: 0.3, joined: 0.5, quoted: 0.25, near: 0.8, repeats: 1, cover: 0.1,
 	brief: 8,
-	tops:  3, given: 10, feedback: 0.3,
+	long:  15, taken: 0.4, clause: 0.5, kin: 0.3,
+	tops: 3, given: 10, feedback: 0.3,
 }

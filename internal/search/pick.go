@@ -1,0 +1,171 @@
+package search
+
+import "slices"
+
+// Bounds on picking.
+const (
+	maxPool    = 60 // candidates that are picked from
+	maxClauses = 16 // told apart; the last has all after it
+)
+
+// pick is the best hits, in order.
+//
+// A long query of several sentences often asks for several tools. Ranked by the
+// sum of its words, tools for the same sentence fill the list. So each hit is
+// picked for itself: words that an earlier hit has count less, the sentence that
+// fits a candidate best counts more, and an earlier hit carries its kin along,
+// which are tools of the same source that are labelled alike.
+func (r *ranker) pick(limit int, keep func(string) bool) []candidate {
+	if r.q.clauses < 2 || r.q.words < r.w.long {
+		return r.top(limit, keep)
+	}
+	all := r.top(max(limit, maxPool), keep)
+	n := min(len(all), maxPool)
+	p := newPicker(r, all[:n])
+	var out []candidate
+	for len(out) < min(limit, n) {
+		out = append(out, p.next())
+	}
+	if limit > n {
+		out = append(out, all[n:]...) // further down, who is first matters less
+	}
+	return out
+}
+
+// picker knows what each candidate has of each word of the query. A word stands
+// for its synonyms too.
+type picker struct {
+	r      *ranker
+	pool   []candidate
+	picked []bool
+	words  int
+	has    []float32 // by candidate and word: what the word brought
+	most   []float32 // by word: what it brings at most
+	left   []float32 // by word: the share that still counts
+	sum    []float32 // by candidate: what all words brought
+	kin    []float32 // by candidate: what an earlier hit that is akin brings
+}
+
+func newPicker(r *ranker, pool []candidate) *picker {
+	n, words := len(pool), len(r.q.terms)
+	p := &picker{
+		r: r, pool: pool, picked: make([]bool, n), words: words,
+		has: make([]float32, n*words), most: make([]float32, words), left: make([]float32, words),
+		sum: make([]float32, n), kin: make([]float32, n),
+	}
+	for i, c := range pool {
+		r.slot[c.doc] = uint8(i + 1)
+	}
+	for i := range r.q.terms {
+		p.left[i] = 1
+		p.read(i)
+	}
+	return p
+}
+
+// read adds what a term of the query brought to the candidates.
+func (p *picker) read(i int) {
+	t, word := &p.r.q.terms[i], i
+	if t.df == 0 {
+		return
+	}
+	if t.of >= 0 {
+		word = t.of
+	}
+	worth := p.r.worth(t) * (p.r.w.k1 + 1)
+	p.most[word] = max(p.most[word], worth)
+	for _, f := range t.found {
+		for _, post := range f.list {
+			if at := int(p.r.slot[f.base+post.doc()]) - 1; at >= 0 {
+				v := worth * post.tf / (post.tf + p.r.w.k1)
+				p.has[at*p.words+word] += v
+				p.sum[at] += v
+			}
+		}
+	}
+}
+
+// next takes the best candidate that is left, of the best tier that is left.
+func (p *picker) next() candidate {
+	at, best := -1, float32(0)
+	for i, c := range p.pool {
+		if p.picked[i] {
+			continue
+		}
+		if at >= 0 && c.tier < p.pool[at].tier {
+			break
+		}
+		if s := p.score(i); at < 0 || s > best {
+			at, best = i, s
+		}
+	}
+	p.take(at)
+	return p.pool[at]
+}
+
+// score is a candidate's own, less what earlier hits took of it, and its kin's.
+func (p *picker) score(i int) float32 {
+	var clauses [maxClauses]float32
+	sum := float32(0)
+	for word, v := range p.has[i*p.words:][:p.words] {
+		if v == 0 {
+			continue
+		}
+		v *= p.left[word]
+		sum += v
+		for c, in := 0, p.r.q.terms[word].in; in != 0; c, in = c+1, in>>1 {
+			if in&1 != 0 {
+				clauses[c] += v
+			}
+		}
+	}
+	own := p.pool[i].score
+	if p.sum[i] > 0 { // else found by its name alone
+		own *= (sum + p.r.w.clause*slices.Max(clauses[:])) / (1 + p.r.w.clause) / p.sum[i]
+	}
+	return own + p.kin[i]
+}
+
+// enough is the share of what a word brings at most from which on a hit has all
+// of it.
+const enough = 1.0 / 3
+
+// take makes a candidate a hit.
+func (p *picker) take(i int) {
+	p.picked[i] = true
+	hit := p.pool[i]
+	for word, v := range p.has[i*p.words:][:p.words] {
+		if v > 0 {
+			p.left[word] = min(p.left[word], 1-p.r.w.taken*min(1, v/p.most[word]/enough))
+		}
+	}
+	for j, c := range p.pool {
+		if !p.picked[j] && c.seg == hit.seg {
+			p.kin[j] = max(p.kin[j], p.r.w.kin*hit.score*p.akin(hit, c))
+		}
+	}
+}
+
+// akin is the share of the labels of two documents of a source that both have,
+// from 0 to 1. Rare words count more.
+func (p *picker) akin(a, b candidate) float32 {
+	one, two := a.seg.docs[a.local].labels, b.seg.docs[b.local].labels
+	both, all := float32(0), float32(0)
+	for len(one) > 0 || len(two) > 0 {
+		var label int32
+		switch {
+		case len(two) == 0 || len(one) > 0 && one[0] < two[0]:
+			label, one = one[0], one[1:]
+		case len(one) == 0 || two[0] < one[0]:
+			label, two = two[0], two[1:]
+		default:
+			label, one, two = one[0], one[1:], two[1:]
+			both += p.r.idf(len(a.seg.list(label)))
+		}
+		all += p.r.idf(len(a.seg.list(label)))
+	}
+	if all == 0 {
+		return 0
+	}
+	return both / all
+}
