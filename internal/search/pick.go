@@ -44,17 +44,25 @@ type picker struct {
 	left   []float32 // by word: the share that still counts
 	sum    []float32 // by candidate: what all words brought
 	kin    []float32 // by candidate: what an earlier hit that is akin brings
+	labels [][]label // by candidate
 }
+
+// label is a term of a candidate's name, title or server. Its rarity is a whole
+// number, so that sums of them do not depend on the order of documents.
+type label struct{ term, rarity int32 }
 
 func newPicker(r *ranker, pool []candidate) *picker {
 	n, words := len(pool), len(r.q.terms)
 	p := &picker{
 		r: r, pool: pool, picked: make([]bool, n), words: words,
 		has: make([]float32, n*words), most: make([]float32, words), left: make([]float32, words),
-		sum: make([]float32, n), kin: make([]float32, n),
+		sum: make([]float32, n), kin: make([]float32, n), labels: make([][]label, n),
 	}
 	for i, c := range pool {
 		r.slot[c.doc] = uint8(i + 1)
+		for _, t := range c.seg.docs[c.local].labels {
+			p.labels[i] = append(p.labels[i], label{t, int32(256 * r.idf(len(c.seg.list(t))))})
+		}
 	}
 	for i := range r.q.terms {
 		p.left[i] = 1
@@ -141,31 +149,25 @@ func (p *picker) take(i int) {
 	}
 	for j, c := range p.pool {
 		if !p.picked[j] && c.seg == hit.seg {
-			p.kin[j] = max(p.kin[j], p.r.w.kin*hit.score*p.akin(hit, c))
+			p.kin[j] = max(p.kin[j], p.r.w.kin*hit.score*akin(p.labels[i], p.labels[j]))
 		}
 	}
 }
 
 // akin is the share of the labels of two documents of a source that both have,
-// from 0 to 1. Rare words count more.
-func (p *picker) akin(a, b candidate) float32 {
-	one, two := a.seg.docs[a.local].labels, b.seg.docs[b.local].labels
-	both, all := float32(0), float32(0)
-	for len(one) > 0 || len(two) > 0 {
-		var label int32
+// from 0 to 1. Rare ones count more.
+func akin(a, b []label) float32 {
+	var both, all int32
+	for len(a) > 0 || len(b) > 0 {
 		switch {
-		case len(two) == 0 || len(one) > 0 && one[0] < two[0]:
-			label, one = one[0], one[1:]
-		case len(one) == 0 || two[0] < one[0]:
-			label, two = two[0], two[1:]
+		case len(b) == 0 || len(a) > 0 && a[0].term < b[0].term:
+			all, a = all+a[0].rarity, a[1:]
+		case len(a) == 0 || b[0].term < a[0].term:
+			all, b = all+b[0].rarity, b[1:]
 		default:
-			label, one, two = one[0], one[1:], two[1:]
-			both += p.r.idf(len(a.seg.list(label)))
+			both, all = both+a[0].rarity, all+a[0].rarity
+			a, b = a[1:], b[1:]
 		}
-		all += p.r.idf(len(a.seg.list(label)))
 	}
-	if all == 0 {
-		return 0
-	}
-	return both / all
+	return float32(both) / float32(max(all, 1))
 }

@@ -17,7 +17,7 @@ const (
 )
 
 // read sorts the text of a document into fields.
-func read(d *Document) [fields][]string {
+func (b *builder) read(d *Document) [fields][]string {
 	var parts [fields][]string
 	short := d.Short
 	if short == "" {
@@ -30,8 +30,8 @@ func read(d *Document) [fields][]string {
 	parts[fieldLead] = []string{lead, clip(d.Hint, maxText)}
 	about, more := sentence(d.ServerDescription)
 	parts[fieldRest] = []string{rest, about, more}
-	w := walker{parts: &parts}
-	w.dec = jsontext.NewDecoder(bytes.NewBuffer(d.Schema[:min(len(d.Schema), maxSchema)]), // a Buffer is not copied
+	w := walker{parts: &parts, dec: b.dec}
+	w.dec.Reset(bytes.NewBuffer(d.Schema[:min(len(d.Schema), maxSchema)]), // a Buffer is not copied
 		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	w.schema(0)
 	return parts

@@ -226,6 +226,42 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// An index whose sources were replaced, one after another and more than once,
+// finds what one that was built at once finds, with the same scores.
+func TestReplacedAsRebuilt(t *testing.T) {
+	list := func(source string, from, to int) []Document {
+		var docs []Document
+		for i := from; i < to; i++ {
+			docs = append(docs, Document{
+				Name: fmt.Sprint(source, "_send_", i), Short: fmt.Sprint("send_", i), Server: source, Title: strings.Repeat("rain ", i%4+1),
+				Description: fmt.Sprint("Sends letter ", i, ". 查询余票"), Schema: []byte(fmt.Sprintf(`{"properties":{"storm_%d":{}}}`, i%5)),
+			})
+		}
+		return docs
+	}
+	updated, built := new(Index), new(Index)
+	for i, source := range []string{"c", "a", "b", "d"} {
+		updated.Replace(source, list(source, 0, 9))
+		updated.Replace(source, list(source, 7, 30))
+		docs := list(source, i, 20+i)
+		built.Replace(source, docs)
+		back := slices.Clone(docs)
+		slices.Reverse(back)
+		updated.Replace(source, back)
+	}
+	updated.Replace("c", nil)
+	built.Replace("c", nil)
+	for _, q := range []string{
+		"rain", "sent letters", "a send 3", "send_5", "lettre", "+storm_2 rain", "余票",
+		"I would like to know of the rain that is to come. Then please send the letter 5, and do it before the storm_3 is there.",
+	} {
+		want, got := built.Search(q, 40, nil), updated.Search(q, 40, nil)
+		if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {
+			t.Errorf("search %q: %d hits (-built +updated):\n%s", q, len(got), diff)
+		}
+	}
+}
+
 // A search during replacements sees a source as it was or as it is.
 func TestSearchDuringReplace(t *testing.T) {
 	version := func(v string) []Document {

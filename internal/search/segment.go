@@ -1,14 +1,18 @@
 package search
 
 import (
+	"bytes"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Bounds on one document.
 const (
 	maxName   = 256  // bytes of a name, title or server
 	maxTokens = 4000 // terms of one field
+	maxPiece  = 4096 // postings in a piece of memory
 )
 
 // segment holds the documents of one source. It never changes.
@@ -28,7 +32,7 @@ type entry struct {
 	name      string
 	full, own string  // squashed registered name and the server's own name
 	words     float32 // terms of the name
-	labels    []int32 // terms of name, title and server, by number, in order
+	labels    []int32 // terms of name, title and server by number, in order
 }
 
 // posting says that a document has a term, and whether its name has. tf is what
@@ -53,7 +57,7 @@ type impact struct {
 // build makes the segment of one source.
 func build(source string, docs []Document, w *weights) *segment {
 	words() // so that no search pays for reading the lists
-	b := builder{w: w, scan: scanner{known: map[string]token{}}, seg: &segment{
+	b := builder{w: w, dec: jsontext.NewDecoder(bytes.NewReader(nil)), scan: scanner{known: map[string]token{}}, seg: &segment{
 		source: source,
 		docs:   make([]entry, 0, len(docs)),
 		terms:  map[string]int32{},
@@ -76,9 +80,10 @@ type builder struct {
 	w    *weights
 	seg  *segment
 	scan scanner
-	kind []kind  // by term number
-	df   []int32 // by term number
-	made []made  // by document
+	kind []kind   // by term number
+	df   []int32  // by term number
+	made [][]made // by document, in pieces that need not move when there are more
+	dec  *jsontext.Decoder
 
 	// The document at hand: its terms, and by term number where they stand in
 	// counts, plus one.
@@ -104,7 +109,7 @@ func (b *builder) add(d *Document) {
 	doc := int32(len(b.seg.docs))
 	b.counts = b.counts[:0]
 	var lengths [fields]float32
-	for f, texts := range read(d) {
+	for f, texts := range b.read(d) {
 		lengths[f] = b.field(field(f), texts)
 	}
 	short := d.Short
@@ -203,7 +208,12 @@ func (b *builder) post(doc int32, lengths *[fields]float32) {
 		if c.in[fieldName] > 0 {
 			p.docName |= 1
 		}
-		b.made = append(b.made, made{c.term, p})
+		last := len(b.made) - 1
+		if last < 0 || len(b.made[last]) == cap(b.made[last]) {
+			b.made = append(b.made, make([]made, 0, min(64*cap(b.seg.docs), maxPiece)))
+			last++
+		}
+		b.made[last] = append(b.made[last], made{c.term, p})
 	}
 }
 
@@ -223,15 +233,17 @@ func (b *builder) label(doc int32) {
 // finish sorts the postings by term and makes what needs all terms.
 func (b *builder) finish() {
 	s := b.seg
-	s.posts = make([]posting, len(b.made))
 	s.starts = make([]int32, len(b.df)+1)
 	for n, df := range b.df {
 		s.starts[n+1] = s.starts[n] + df
 	}
+	s.posts = make([]posting, s.starts[len(b.df)])
 	next := slices.Clone(s.starts)
-	for _, m := range b.made {
-		s.posts[next[m.term]] = m.posting
-		next[m.term]++
+	for _, piece := range b.made {
+		for _, m := range piece {
+			s.posts[next[m.term]] = m.posting
+			next[m.term]++
+		}
 	}
 	for term, n := range s.terms {
 		switch b.kind[n] {
