@@ -34,7 +34,8 @@ type act struct {
 	also     string      // another one: of a tool that stands for a server that it names
 	path     string      // actRead, actWrite: absolute, resolved
 	words    []word      // actCommand
-	prefixed bool        // actCommand: with assignments before it
+	prefixed bool        // actCommand: with assignments before it that are not known to be harmless
+	prefix   string      // actCommand: the assignments before it, as a rule would have them; "" when they are not literal
 	host     string      // actUse: of the URL that it fetches
 	why      string      // actOpaque: why it cannot be judged; actCommand: why it is not harmless, if that is not plain
 	unread   bool        // actOpaque: not even its commands are known
@@ -43,7 +44,11 @@ type act struct {
 	harmless bool        // asks for nothing itself, so that only rules speak of it
 	maybe    bool        // actRead: of git, which shows some files of a directory, also those that are gone
 	shell    bool        // part of a shell command
-	owner    *act        // actRead: the command that reads
+	guess    bool        // actRead, actWrite: of a command that may do so, for nothing is known of it
+	tree     bool        // actWrite: of a directory, all that is below it
+	spelled  string      // actRead, actWrite: the word of the command that names the path
+	owner    *act        // the command that does it, or runs it
+	at       int         // actCommand with an owner: which word of that one is its first
 	stopped  func() bool // nobody waits for the verdict any more
 }
 

@@ -13,9 +13,13 @@ import (
 
 // A word is one word of a simple command, as the command will see it.
 type word struct {
-	s     string // with dynamic for each part that is computed
-	glob  bool   // has a wildcard or brace that the shell expands
-	tilde bool   // begins with a tilde that the shell expands
+	s     string   // with dynamic for each part that is computed
+	glob  bool     // has a wildcard or brace that the shell expands
+	tilde bool     // begins with a tilde that the shell expands
+	vars  []string // the variables in it
+	other bool     // holds what is computed in another way than by commands
+	split bool     // the shell could make several words of what is computed
+	proc  bool     // is one end of a pipe to a command: <(…)
 }
 
 // dynamic stands for what is known only when the command runs. No argument can
@@ -39,18 +43,62 @@ func wordOf(n *syntax.Word) word {
 			}
 		case *syntax.DblQuoted:
 			for _, inner := range part.Parts {
-				if lit, ok := inner.(*syntax.Lit); ok && !part.Dollar {
+				switch lit, ok := inner.(*syntax.Lit); {
+				case ok && !part.Dollar:
 					quoted(&b, lit.Value)
-				} else {
+				case ok: // of $"…", which could be translated
+					out.other = true
 					b.WriteString(dynamic)
+				default:
+					out.computes(&b, inner, i == 0 && b.Len() == 0)
 				}
 			}
 		default:
-			b.WriteString(dynamic)
+			out.computes(&b, part, i == 0)
+			out.split = true
+			_, out.proc = part.(*syntax.ProcSubst)
+			out.proc = out.proc && len(n.Parts) == 1
 		}
 	}
 	out.s = b.String()
 	return out
+}
+
+// computes notes a part that is known only when the line runs. The home directory
+// at the beginning of a word is as good as a tilde.
+func (x *word) computes(b *strings.Builder, part syntax.WordPart, first bool) {
+	switch p := part.(type) {
+	case *syntax.ParamExp:
+		if !param(p) {
+			x.other = true
+			break
+		}
+		if first && p.Param.Value == "HOME" && p.Exp == nil && p.Repl == nil && !p.Length {
+			x.tilde = true
+			b.WriteByte('~')
+			return
+		}
+		x.vars = append(x.vars, p.Param.Value)
+		if p.Exp != nil && p.Exp.Word != nil {
+			x.within(p.Exp.Word)
+		}
+		if p.Repl != nil {
+			x.within(p.Repl.Orig)
+			x.within(p.Repl.With)
+		}
+	case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ExtGlob: // the commands in it are judged
+	default:
+		x.other = true
+	}
+	b.WriteString(dynamic)
+}
+
+// within notes the variables of a word inside another.
+func (x *word) within(n *syntax.Word) {
+	if n != nil {
+		in := wordOf(n)
+		x.vars, x.other = append(x.vars, in.vars...), x.other || in.other
+	}
 }
 
 // unquoted writes an unquoted literal without its backslashes, and says
@@ -114,6 +162,11 @@ func quoteWord(s string) string {
 type commandPattern struct {
 	re    *regexp.Regexp
 	words []string // up to the first with a wildcard, the command by its base name
+	spelt []string // the same, as they were written
+	// prefix is what a rule has in front of the command: NAME=value. To allow, the
+	// command has to have the very same.
+	prefix string
+	exact  bool // no wildcard in it, and nothing behind it
 }
 
 // parseCommandPattern reads a pattern. A wide one matches whatever begins with
@@ -126,7 +179,7 @@ func parseCommandPattern(spec string, wide bool) (*commandPattern, error) {
 	}
 	call := simpleCall(file)
 	if call == nil {
-		return nil, errors.New("a rule names one simple command, without operators, redirects and assignments: write one rule for each command")
+		return nil, errors.New("a rule names one simple command, without operators and redirects: write one rule for each command")
 	}
 	var b strings.Builder
 	b.WriteString("(?s)^")
@@ -150,14 +203,20 @@ func parseCommandPattern(spec string, wide bool) (*commandPattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the command is no pattern: %w", err)
 	}
-	cp := &commandPattern{re: re}
+	cp := &commandPattern{re: re, exact: !prefix && !wide && !strings.Contains(b.String(), ".*")}
+	if len(call.Assigns) > 0 {
+		if cp.prefix = prefixOf(call.Assigns); cp.prefix == "" {
+			return nil, errors.New("an assignment before the command of a rule has to be plain: NAME=value")
+		}
+	}
 	for i, arg := range call.Args {
 		if w := wordOf(arg); w.glob {
 			break
 		} else if i == 0 {
 			cp.words = append(cp.words, filepath.Base(w.s))
+			cp.spelt = append(cp.spelt, w.s)
 		} else {
-			cp.words = append(cp.words, w.s)
+			cp.words, cp.spelt = append(cp.words, w.s), append(cp.spelt, w.s)
 		}
 	}
 	return cp, nil
@@ -169,10 +228,35 @@ func simpleCall(file *syntax.File) *syntax.CallExpr {
 	}
 	s := file.Stmts[0]
 	call, ok := s.Cmd.(*syntax.CallExpr)
-	if !ok || len(s.Redirs) > 0 || s.Background || s.Negated || s.Coprocess || s.Disown || len(call.Assigns) > 0 || len(call.Args) == 0 {
+	if !ok || len(s.Redirs) > 0 || s.Background || s.Negated || s.Coprocess || s.Disown || len(call.Args) == 0 {
 		return nil
 	}
 	return call
+}
+
+// prefixOf writes assignments so that equal texts are equal assignments; "" when
+// they are not literal.
+func prefixOf(list []*syntax.Assign) string {
+	var parts []string
+	for _, a := range list {
+		if a.Name == nil || a.Append || a.Naked || a.Index != nil || a.Array != nil {
+			return ""
+		}
+		var value word
+		if a.Value != nil {
+			value = wordOf(a.Value)
+		}
+		if strings.Contains(value.s, dynamic) || value.tilde {
+			return ""
+		}
+		parts = append(parts, a.Name.Value+"="+quoteWord(value.s))
+	}
+	return strings.Join(parts, " ")
+}
+
+// names says whether the rule spells the word out, as an argument.
+func (cp *commandPattern) names(spelled string) bool {
+	return cp.exact || len(cp.spelt) > 1 && slices.Contains(cp.spelt[1:], spelled)
 }
 
 // lit returns the source of a word that has no quotes and nothing computed.
@@ -221,7 +305,10 @@ func (cp *commandPattern) matches(a *act, strict bool) bool {
 		return false
 	}
 	if !strict {
-		return !a.prefixed && !strings.Contains(a.words[0].s, dynamic) && cp.re.MatchString(line(a.words))
+		if cp.prefix != a.prefix && (cp.prefix != "" || a.prefixed) {
+			return false
+		}
+		return !strings.Contains(a.words[0].s, dynamic) && cp.re.MatchString(line(a.words))
 	}
 	for i := range behind(a.words) {
 		if len(cp.words) > 0 && cp.words[0] != filepath.Base(a.words[i].s) {

@@ -58,9 +58,53 @@ var gitReaders = map[string]reader{
 	"diff":      {short: gitShort, valued: "nGL", attached: "UMC", long: gitLong, here: true, names: true},
 	"show":      {short: gitShort, valued: "nGL", attached: "UMC", long: gitLong, here: true, names: true},
 	"rev-parse": {long: []string{"--show-toplevel", "--abbrev-ref", "--short", "--verify", "--git-dir", "--is-inside-work-tree"}, here: true, names: true},
-	"ls-files":  {short: "cdmosz", long: []string{"--cached", "--deleted", "--modified", "--others", "--exclude-standard"}, here: true, names: true},
-	"blame":     {short: "Lwe", valued: "L", names: true},
+	"branch":    {short: "avr", most: -1, long: []string{"--show-current", "--all", "--list", "--remotes", "--merged", "--no-merged", "--verbose", "--no-color", "--sort=", "--format="}},
+	"remote": {short: "v", values: true, plain: func(args []word) bool {
+		return len(args) == 0 || len(args) == 1 && args[0].s == "-v" || args[0].s == "get-url"
+	}},
+	"tag":      {short: "ln", attached: "n", values: true, long: []string{"--list", "--sort="}, plain: listsTags},
+	"stash":    {short: "", values: true, plain: func(args []word) bool { return len(args) == 1 && args[0].s == "list" }},
+	"worktree": {values: true, plain: func(args []word) bool { return len(args) == 1 && args[0].s == "list" }},
+	"describe": {values: true, long: []string{"--tags", "--always", "--dirty", "--all", "--long", "--abbrev="}},
+	"rev-list": {short: "n", valued: "n", values: true, long: []string{"--count", "--all", "--max-count=", "--left-right", "--no-merges", "--merges", "--since=", "--until="}},
+	"shortlog": {short: "sne", values: true, long: []string{"--no-merges", "--summary", "--numbered"}},
+	"reflog": {short: gitShort, valued: "nGL", attached: "UMC", long: gitLong, values: true, plain: func(args []word) bool {
+		return len(args) == 0 || strings.HasPrefix(args[0].s, "-") || args[0].s == "show"
+	}},
+	"show-ref":      {short: "s", values: true, long: []string{"--heads", "--tags", "--head"}},
+	"merge-base":    {values: true, long: []string{"--is-ancestor", "--all", "--fork-point"}},
+	"symbolic-ref":  {short: "q", values: true, most: 1, long: []string{"--short"}},
+	"for-each-ref":  {values: true, long: []string{"--format=", "--sort=", "--count="}},
+	"ls-tree":       {short: "rdtlz", values: true, long: []string{"--name-only", "--full-tree"}},
+	"cat-file":      {short: "pts", values: true},
+	"count-objects": {short: "vH", most: -1},
+	"check-ignore":  {short: "vnq", names: true},
+	"config":        {values: true, long: []string{"--get"}, plain: plainSetting},
+	"grep":          {short: "nilcwEFGPvIhHoeABC0123456789", valued: "eABC", numeric: "ABC", values: true, long: []string{"--cached", "--count", "--files-with-matches", "--line-number", "--ignore-case", "--color=", "--heading", "--break"}},
+	"ls-files":      {short: "cdmosz", long: []string{"--cached", "--deleted", "--modified", "--others", "--exclude-standard"}, here: true, names: true},
+	"blame":         {short: "Lwe", valued: "L", names: true},
 }
+
+// listsTags says whether git tag only lists.
+func listsTags(args []word) bool {
+	for _, x := range args {
+		if x.s == "-l" || x.s == "--list" {
+			return true
+		}
+		if !strings.HasPrefix(x.s, "-") {
+			return false
+		}
+	}
+	return true
+}
+
+// plainSetting says whether git config only shows one setting, and not one that
+// could hold a password.
+func plainSetting(args []word) bool {
+	return len(args) == 2 && args[0].s == "--get" && !secretKey.MatchString(args[1].s)
+}
+
+var secretKey = regexp.MustCompile(`(?i)extraheader|password|token|key|secret|credential|sendemail|pass`)
 
 const gitShort = "pnwbsuUMCizGL0123456789"
 
@@ -105,7 +149,7 @@ func (w *shellWalk) gitAlone() {
 
 // changes says whether an act of a line could change files.
 func changes(a act) bool {
-	return a.kind == actWrite || a.kind == actOpaque || a.kind == actCommand && !a.harmless
+	return a.kind == actWrite || (a.kind == actOpaque || a.kind == actCommand) && !a.harmless
 }
 
 // repositoryRuns says why git could run a program that the repository names:

@@ -248,6 +248,7 @@ func (w *shellWalk) assign(a *syntax.Assign) {
 		}
 	}
 	if found {
+		w.doubt("puts commands into a variable")
 		w.unseen("puts commands into a variable")
 	}
 }

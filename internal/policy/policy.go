@@ -91,6 +91,9 @@ type Options struct {
 	// AllowFlag is the flag that adds rules for one run, which suggestions name
 	// too; empty when the command has none.
 	AllowFlag string
+	// Environ are the names of the variables that commands get. An assignment to
+	// one of them, and showing one, asks. Nil means that any could be one.
+	Environ []string
 	// HidesDenied says that the searching tool leaves out the files for which
 	// Hidden is true. Without it, a search of a directory in which a rule
 	// forbids reading some files is refused as a whole.
@@ -108,6 +111,7 @@ type Policy struct {
 	readable    []string
 	managedOnly bool
 	noYolo      string
+	environ     []string
 	known       []string // the names that a rule could mean; nil when that is not known
 	toolOf      func(server, tool string) string
 	settings    string
@@ -131,7 +135,7 @@ func (p *Policy) now() *judgement { return &judgement{p, p.rules.Load()} }
 // permissions.ask that cannot be read is an error, for ignoring it would run
 // what it forbids; one of permissions.allow is dropped with a warning.
 func New(o Options) (*Policy, []string, error) {
-	p := &Policy{settings: o.Settings, allowFlag: o.AllowFlag, toolOf: o.ToolOf, hidesDenied: o.HidesDenied, managedOnly: o.ManagedOnly, noYolo: o.NoYolo, otherShell: runtime.GOOS == "windows"}
+	p := &Policy{settings: o.Settings, allowFlag: o.AllowFlag, toolOf: o.ToolOf, hidesDenied: o.HidesDenied, managedOnly: o.ManagedOnly, environ: o.Environ, noYolo: o.NoYolo, otherShell: runtime.GOOS == "windows"}
 	if o.Mode == "" {
 		o.Mode = Default
 	}
@@ -341,6 +345,14 @@ func (p *judgement) judge(mode Mode, a *act) finding {
 
 // byRule says what the rules that deny or ask make of an act.
 func (p *judgement) byRule(a *act) (finding, bool) {
+	if a.guess { // nobody knows what the command does with it
+		for _, list := range [][]*rule{p.deny, p.ask} {
+			if r := match(list, a, p.place); r != nil {
+				return finding{a, sched.Ask, fmt.Sprintf("%s could do what %s speaks of: it names %s", a.owner.what(), r, show(a.path)), r}, true
+			}
+		}
+		return finding{}, false
+	}
 	if r := match(p.deny, a, p.place); r != nil {
 		return finding{a, sched.Deny, a.what() + " is forbidden by " + r.String(), r}, true
 	}
@@ -356,6 +368,13 @@ func (p *judgement) byRule(a *act) (finding, bool) {
 // search judges the search of a directory that holds files which a rule
 // protects: their contents would be read without their paths being named.
 func (p *judgement) search(a *act) (finding, bool) {
+	if a.kind == actWrite && a.tree {
+		for _, list := range [][]*rule{p.deny, p.ask} {
+			if r := matchBelow(list, a); r != nil {
+				return finding{a, sched.Ask, fmt.Sprintf("%s could change files that %s protects", a.owner.what(), r), r}, true
+			}
+		}
+	}
 	if a.kind != actRead || a.tool != searchTool {
 		return finding{}, false
 	}

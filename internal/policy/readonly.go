@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -8,47 +10,145 @@ import (
 // A reader is a command that only reads when it is given no other options than
 // these. What is not an option counts as a path that it reads.
 type reader struct {
-	short    string   // the letters of its one-letter options
-	valued   string   // those of them that take a value, in the same word or the next
-	numeric  string   // those of them whose value is a number
-	attached string   // those of them whose value, if there is one, is in the same word
-	long     []string // its long options; one that ends in = has a value, which is no path
-	values   bool     // its arguments are no paths
-	names    bool     // it shows names and sizes, not contents
-	here     bool     // without a path it reads the working directory
-	search   bool     // its first argument is a pattern, if -e gives none; with -r it reads directories
-	files    bool     // of directories it would follow links, so it may read files only
+	short    string                 // the letters of its one-letter options
+	valued   string                 // those of them that take a value, in the same word or the next
+	numeric  string                 // those of them whose value is a number
+	attached string                 // those of them whose value, if there is one, is in the same word
+	long     []string               // its long options; one that ends in = has a value, which is no path
+	values   bool                   // its arguments are no paths
+	names    bool                   // it shows names and sizes, not contents
+	here     bool                   // without a path it reads the working directory
+	search   bool                   // its first argument is a pattern, if -e gives none; with -r it reads directories
+	files    bool                   // of directories it would follow links, so it may read files only
+	skip     int                    // so many operands come first that are no files
+	first    bool                   // its first argument has to be literal
+	harmless bool                   // no option makes it more than a reader, so that a file may be called like one
+	most     int                    // so many operands it has at most; 0 is any number, -1 is none
+	plain    func(args []word) bool // a further condition
 }
 
 // readers are the commands that are known to change nothing. The table is
 // short on purpose, and knows every option: what it does not know asks.
 var readers = map[string]reader{
-	"pwd":       {short: "LP"},
-	"true":      {},
-	"false":     {},
-	"whoami":    {},
-	"uname":     {short: "asnrmpio"},
-	"echo":      {short: "neE", values: true},
-	"printf":    {values: true},
-	"basename":  {short: "az", values: true},
-	"dirname":   {short: "z", values: true},
-	"which":     {short: "a", values: true},
-	"ls":        {short: "aAlhrtSRd1FgGinopsUXBCckmqx", long: []string{"--all", "--almost-all", "--color", "--color=", "--recursive", "--human-readable"}, here: true, names: true},
-	"stat":      {short: "cLt", valued: "c", long: []string{"--format=", "--printf="}, names: true},
-	"du":        {short: "achksmd0123456789", valued: "d", numeric: "d", long: []string{"--max-depth="}, here: true, names: true},
-	"readlink":  {short: "femnz", names: true},
-	"realpath":  {short: "emsz", names: true},
-	"file":      {short: "bi", long: []string{"--brief", "--mime", "--mime-type"}},
-	"cat":       {short: "AbeEnstTuv"},
-	"head":      {short: "cnqv0123456789", valued: "cn"},
-	"tail":      {short: "cnqv0123456789", valued: "cn"},
-	"wc":        {short: "clmLw"},
-	"cmp":       {short: "bls"},
-	"diff":      {short: "abBcdipqsuwyU0123456789", valued: "U", numeric: "U", long: []string{"--brief", "--unified=", "--color="}, files: true},
-	"grep":      {short: "aABCcEeFGHhiILlmnoPqrsvwx0123456789", valued: "ABCme", numeric: "ABCm", long: []string{"--include=", "--exclude=", "--exclude-dir=", "--color=", "--line-number", "--ignore-case", "--count"}, search: true},
+	"pwd":      {short: "LP"},
+	"true":     {},
+	"false":    {},
+	"whoami":   {},
+	"uname":    {short: "asnrmpio"},
+	"echo":     {short: "neE", values: true},
+	"printf":   {values: true, first: true},
+	"basename": {short: "az", values: true},
+	"dirname":  {short: "z", values: true},
+	"which":    {short: "a", values: true},
+	"ls":       {harmless: true, short: "aAlhrtSRd1FgGinopsUXBCckmqx", long: []string{"--all", "--almost-all", "--color", "--color=", "--recursive", "--human-readable"}, here: true, names: true},
+	"stat":     {harmless: true, short: "cLt", valued: "c", long: []string{"--format=", "--printf="}, names: true},
+	"du":       {short: "achksmd0123456789", valued: "d", numeric: "d", long: []string{"--max-depth="}, here: true, names: true},
+	"readlink": {short: "femnz", names: true},
+	"realpath": {short: "emsz", names: true},
+	"file":     {harmless: true, short: "bi", long: []string{"--brief", "--mime", "--mime-type"}},
+	"cat":      {harmless: true, short: "AbeEnstTuv"},
+	"head":     {harmless: true, short: "cnqv0123456789", valued: "cn", long: []string{"--lines=", "--bytes="}},
+	"tail":     {harmless: true, short: "cnqv0123456789", valued: "cn", long: []string{"--lines=", "--bytes="}},
+	"wc":       {short: "clmLw", long: []string{"--lines", "--words", "--bytes"}},
+	"cmp":      {short: "bls"},
+	"diff":     {short: "abBcdipqsuwyU0123456789", valued: "U", numeric: "U", long: []string{"--brief", "--unified=", "--color="}, files: true},
+	"grep":     {short: "aABCcEeFGHhiILlmnoPqrsvwx0123456789", valued: "ABCme", numeric: "ABCm", long: []string{"--include=", "--exclude=", "--exclude-dir=", "--color=", "--line-number", "--ignore-case", "--count", "--only-matching", "--files-with-matches", "--invert-match", "--word-regexp", "--context="}, search: true},
+	"egrep":    {short: "aABCceHhiILlmnoqrsvwx0123456789", valued: "ABCme", numeric: "ABCm", search: true},
+	"fgrep":    {short: "aABCceHhiILlmnoqrsvwx0123456789", valued: "ABCme", numeric: "ABCm", search: true},
+	"rg": {short: "nilcvwoxSsFHIhNUPpuABCegmtTj0123456789", valued: "ABCegmtTj", numeric: "ABCmj", here: true, search: true,
+		long: []string{"--files", "--glob=", "--type=", "--hidden", "--no-ignore", "--line-number", "--ignore-case", "--smart-case", "--count", "--files-with-matches", "--color=", "--no-heading", "--heading", "--context=", "--max-count=", "--fixed-strings", "--word-regexp", "--only-matching", "--sort=", "--json", "--type-list"}},
 	"md5sum":    {short: "bt"},
+	"sha1sum":   {short: "bt"},
 	"sha256sum": {short: "bt"},
+	"sha512sum": {short: "bt"},
+	"cksum":     {},
+	"sort":      {short: "bdfghiMnRrVuszkt", valued: "kt", long: []string{"--reverse", "--numeric-sort", "--unique", "--version-sort", "--human-numeric-sort"}},
+	"uniq":      {short: "cdiuDzfsw", valued: "fsw", most: 1, long: []string{"--count", "--repeated", "--unique"}},
+	"cut":       {short: "dfcbsz", valued: "dfcb", long: []string{"--delimiter=", "--fields=", "--complement"}},
+	"tr":        {short: "cCdst", values: true},
+	"nl":        {short: "bnwsvi", valued: "bnwsvi"},
+	"tac":       {}, "rev": {}, "fold": {short: "swb", valued: "w"}, "expand": {short: "t", valued: "t"}, "fmt": {short: "w", valued: "w"},
+	"paste":    {short: "dsz", valued: "d"},
+	"comm":     {short: "123z"},
+	"join":     {short: "12atoej", valued: "12atoej"},
+	"column":   {short: "tsoxc", valued: "soc"},
+	"od":       {short: "AtxcNjvd", valued: "AtNj"},
+	"hexdump":  {short: "Cvnse", valued: "nse"},
+	"xxd":      {short: "lpscgub", valued: "lscg", most: 1},
+	"strings":  {short: "ant", valued: "nt"},
+	"base64":   {short: "dwi", valued: "w", long: []string{"--decode", "--wrap="}},
+	"jq":       {short: "rncesSajMC", skip: 1, long: []string{"--raw-output", "--compact-output", "--null-input", "--slurp", "--sort-keys", "--exit-status", "--tab"}, plain: jqReads},
+	"tree":     {short: "adfLIPhsDpugC", valued: "LIP", here: true, names: true, long: []string{"--gitignore", "--dirsfirst", "--noreport"}},
+	"seq":      {short: "swf", valued: "sf", values: true},
+	"sleep":    {values: true},
+	"date":     {short: "uRId", valued: "d", attached: "I", values: true, long: []string{"--utc", "--iso-8601", "--iso-8601=", "--date="}, plain: dateReads},
+	"type":     {short: "aptP", values: true},
+	"whereis":  {values: true},
+	"command":  {short: "vV", values: true, plain: func(args []word) bool { return len(args) == 2 && (args[0].s == "-v" || args[0].s == "-V") }},
+	"id":       {short: "ugGnr", values: true},
+	"groups":   {values: true},
+	"nproc":    {long: []string{"--all"}, most: -1},
+	"arch":     {most: -1},
+	"tty":      {short: "s", most: -1},
+	"hostname": {short: "fsIi", most: -1},
+	"uptime":   {short: "ps", most: -1},
+	"free":     {short: "hmgbkt", most: -1},
+	"df":       {short: "hHTaikm", names: true},
+	"ps":       {short: "eAfopuCFlLT", valued: "opuC", values: true, plain: psReads},
+	"pgrep":    {short: "aflnux", valued: "u", values: true},
+	"lscpu":    {most: -1},
+	"cal":      {values: true},
+	"factor":   {values: true},
+	"numfmt":   {values: true, long: []string{"--to=", "--from=", "--grouping"}},
+	"tput":     {values: true},
+	"exit":     {values: true},
+	"return":   {values: true},
+	"wait":     {values: true},
+	"shift":    {values: true},
+	"break":    {values: true},
+	"continue": {values: true},
+	":":        {values: true},
 }
+
+// versions are commands that with --version alone say which they are, and obey
+// no file of the workspace before they do.
+var versions = []string{"node", "npm", "python", "python3", "ruby", "perl", "gcc", "g++", "clang", "java", "php", "docker", "bash", "git", "make", "cmake", "jq", "rg", "curl", "tar"}
+
+func jqReads(args []word) bool {
+	return !slices.ContainsFunc(args, func(x word) bool {
+		return strings.Contains(x.s, "env") || strings.Contains(x.s, "ENV") || strings.Contains(x.s, "import") || strings.Contains(x.s, "include") || strings.Contains(x.s, "$__")
+	})
+}
+
+// dateReads says whether date does not set the clock, nor look a file up.
+func dateReads(args []word) bool {
+	value := false
+	for _, x := range args {
+		if !value && !strings.HasPrefix(x.s, "-") && !strings.HasPrefix(x.s, "+") || x.split {
+			return false
+		}
+		value = x.s == "-d" || x.s == "-ud"
+	}
+	return true
+}
+
+// psReads says whether ps shows no environment.
+func psReads(args []word) bool {
+	columns := false
+	for _, x := range args {
+		switch {
+		case x.computed(), columns && !psColumns.MatchString(x.s):
+			return false
+		case columns, strings.HasPrefix(x.s, "-"):
+			columns = !columns && strings.HasSuffix(x.s, "o")
+		case strings.Trim(x.s, "0123456789,axu") != "":
+			return false
+		}
+	}
+	return true
+}
+
+var psColumns = regexp.MustCompile(`^[a-z%]+(?:[,=][a-z%]*)*$`)
 
 // readOnly says whether a command is known to change nothing, which paths it
 // may read, and as what tool those reads count. In doubt the answer is no; the
@@ -61,6 +161,34 @@ func (w *shellWalk) readOnly(a *act) (reads []string, as string, ok bool) {
 		return reads, "list_directory", ok
 	}
 	r, known := readers[a.words[0].s]
+	switch name := a.words[0].s; {
+	case len(args) == 1 && args[0].s == "--version" && slices.Contains(versions, name):
+		return nil, "", ok
+	case name == "test" || name == "[":
+		return nil, "", ok && testCommand(name, args)
+	case name == "set":
+		return nil, "", ok && setOptions(args)
+	case name == "read":
+		return nil, "", ok && w.readCommand(args)
+	case shellLine(a.words):
+		return nil, "", ok
+	case name == "find":
+		dirs, lists := findReads(args)
+		reads, found := w.arguments(&reader{here: true, names: true}, append([]word{{s: "--"}}, dirs...))
+		return reads, "list_directory", ok && lists && found
+	case name == "sed", name == "awk":
+		judge := sedReads
+		if name == "awk" {
+			judge = awkReads
+		}
+		files, plain := judge(args)
+		reads, found := w.arguments(&reader{files: true}, append([]word{{s: "--"}}, files...))
+		return reads, searchTool, ok && plain && found
+	case clear(a.words) != nil:
+		inner := *a
+		inner.words = clear(a.words)
+		return w.readOnly(&inner)
+	}
 	if g, is := parseGit(a.words); is {
 		r, known = gitReaders[g.sub]
 		if known && ok {
@@ -75,8 +203,9 @@ func (w *shellWalk) readOnly(a *act) (reads []string, as string, ok bool) {
 		return nil, "", false
 	}
 	reads, literal := w.arguments(&r, args)
+	ok = ok && (r.plain == nil || r.plain(args))
 	as = searchTool // a directory's files may be shown, as a search does
-	if r.names {
+	if r.names || r.values {
 		as = "list_directory"
 	}
 	return reads, as, ok && literal
@@ -87,16 +216,27 @@ func (w *shellWalk) readOnly(a *act) (reads []string, as string, ok bool) {
 // environment, which is not in the workspace.
 func (w *shellWalk) arguments(r *reader, args []word) (reads []string, ok bool) {
 	c := r.split(args)
-	ok = !c.unknown
-	for _, arg := range c.operands {
+	ok = !c.unknown && (r.most == 0 || len(c.operands) <= max(r.most, 0))
+	for i, arg := range c.operands {
 		switch {
+		case i < r.skip:
+			ok = ok && !arg.computed()
+			continue
+		case arg.proc: // what it reads is judged
+			continue
 		case strings.Contains(arg.s, dynamic):
+			if r.values && !w.showsEnv(arg) && (i > 0 || !r.first) {
+				continue // as text
+			}
 			ok = false
+			if !r.values && !r.names {
+				w.unknownFile("reads files that only turn out when it runs")
+			}
 			continue
 		case r.values && !arg.glob || arg.s == "-": // "-" is standard input
 			continue
 		}
-		paths, found := w.paths(arg)
+		paths, found := w.operand(arg, r.harmless)
 		if !found || r.files && slices.ContainsFunc(paths, isDir) {
 			ok = false
 		}
@@ -130,7 +270,7 @@ func (r *reader) split(args []word) (c commandArgs) {
 			options = false
 		case options && strings.HasPrefix(arg.s, "--"):
 			c.long = append(c.long, arg.s)
-			if arg.computed() || !r.longOption(arg.s) {
+			if arg.computed() && !valueOnly(arg) || !r.longOption(arg.s) {
 				c.unknown = true
 				given = given || strings.HasPrefix(arg.s, "--r") || strings.HasPrefix(arg.s, "--f")
 				if _, value, has := strings.Cut(arg.s, "="); has && r.search {
@@ -151,7 +291,7 @@ func (r *reader) split(args []word) (c commandArgs) {
 		return c
 	}
 	// -e or -f may stand behind the first operand, which is a file then.
-	given = given || strings.ContainsAny(c.letters, "ef")
+	given = given || strings.ContainsAny(c.letters, "ef") || slices.Contains(c.long, "--files") || slices.Contains(c.long, "--type-list")
 	if len(c.operands) > 0 && !given {
 		c.unknown = c.unknown || c.operands[0].computed()
 		if c.unknown {
@@ -161,6 +301,13 @@ func (r *reader) split(args []word) (c commandArgs) {
 		}
 	}
 	return c
+}
+
+// valueOnly says whether all that the shell makes of a word begins with the same
+// option, such as --include=*.go.
+func valueOnly(x word) bool {
+	before, _, found := strings.Cut(x.s, "=")
+	return found && !strings.Contains(x.s, dynamic) && !strings.ContainsAny(before, "*?[{")
 }
 
 // letters judges a word of one-letter options, and says how many words after
@@ -220,13 +367,19 @@ func (w *shellWalk) changeDir(args []word) (reads []string, ok bool) {
 	if len(args) != 1 || strings.HasPrefix(args[0].s, "-") || len(w.dirs) > maxDirs {
 		return nil, false
 	}
+	if !strings.HasPrefix(args[0].s, "/") && slices.Contains(w.environ, "CDPATH") {
+		return nil, false // it could lead elsewhere
+	}
 	if reads, ok = w.paths(args[0]); !ok {
 		return nil, false
 	}
-	for _, path := range reads {
-		if !slices.Contains(w.dirs, path) {
-			w.dirs = append(w.dirs, path)
-		}
-	}
+	w.addDirs(reads)
 	return reads, true
+}
+
+// readerOf returns what is known of a command that reads, whatever path it is
+// called by.
+func readerOf(words []word) (reader, bool) {
+	r, known := readers[filepath.Base(words[0].s)]
+	return r, known
 }

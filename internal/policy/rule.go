@@ -182,10 +182,16 @@ func (r *rule) matches(a *act, pl *place) bool {
 	switch {
 	case r.command != nil:
 		if a.kind == actCommand && r.covers(shellTool) {
-			return r.command.matches(a, !allow)
+			// What a command runs is allowed with it when the rule says what that is.
+			return r.command.matches(a, !allow) ||
+				allow && a.owner != nil && r.command.matches(a.owner, false) && (r.command.exact || len(r.command.spelt) > a.at)
 		}
-		// What a command reads goes with the permission to run it.
-		return allow && a.owner != nil && r.covers(shellTool) && r.command.matches(a.owner, false)
+		// What a command reads or writes in the workspace goes with the permission
+		// to run it; elsewhere the rule has to name it.
+		if !allow || a.owner == nil || !r.covers(shellTool) || !r.command.matches(a.owner, false) {
+			return false
+		}
+		return r.command.names(a.spelled) || pl.inside(a.path) && (a.kind == actRead || pl.sensitive(a.path) == "")
 	case r.path != nil:
 		if !onPath || !named && !kin || !r.path.matches(a.path) {
 			return false
@@ -226,7 +232,7 @@ func match(list []*rule, a *act, pl *place) *rule {
 // directory which the act searches.
 func matchBelow(list []*rule, a *act) *rule {
 	for _, r := range list {
-		if r.path != nil && (r.covers(a.tool) || r.family == actRead) && r.path.below(a.path) && (isDir(a.path) || a.maybe && !exists(a.path)) {
+		if r.path != nil && (r.covers(a.tool) || r.family == a.kind || a.kind == actRead && r.family == actRead) && r.path.below(a.path) && (isDir(a.path) || a.maybe && !exists(a.path)) {
 			return r
 		}
 	}

@@ -32,7 +32,7 @@ func TestBrokenRules(t *testing.T) {
 		"Read(*/../x)":          "cannot follow a wildcard",
 		"Bash(a && b)":          "one simple command",
 		"Bash(a > b)":           "one simple command",
-		"Bash(A=1 b)":           "one simple command",
+		"Bash(A=$X b)":          "has to be plain",
 		"Bash(echo $X)":         "cannot hold variables",
 		"Bash(echo 'x)":         "cannot be parsed",
 		"WebFetch(https://x.y)": "domain:HOST",

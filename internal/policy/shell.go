@@ -29,7 +29,7 @@ const (
 // asks, so that a judgement takes little time; it ends early when stopped.
 func (p *judgement) shellActs(src, dir string, stopped func() bool) []act {
 	ruled := p.shellRule(func(*commandPattern) bool { return true }) != nil
-	w := &shellWalk{place: p.place, stopped: stopped, runs: map[string]string{}, dirs: []string{dir}, ruled: ruled, guarded: p.guarded()}
+	w := &shellWalk{place: p.place, stopped: stopped, runs: map[string]string{}, dirs: []string{dir}, ruled: ruled, guarded: p.guarded(), environ: p.environ}
 	w.source(src, 0)
 	if w.full {
 		w.acts = append(w.acts[:min(len(w.acts), maxActs)], act{kind: actOpaque, unread: true, cut: true,
@@ -57,6 +57,14 @@ type shellWalk struct {
 	stopped  func() bool
 	ruled    bool // a rule forbids some commands, or asks about them
 	guarded  bool // and some files
+
+	environ   []string                          // the names of the environment; nil when they are not known
+	tainted   map[string]bool                   // variables that hold something of it
+	functions map[string]uint                   // where functions of this source are certain to be defined
+	movedBy   map[*syntax.Stmt]*syntax.CallExpr // the cd that was done when a statement runs
+	moved     map[*syntax.CallExpr][]string     // where it leads
+	again     int                               // loops and functions around the node: it may run again, and later
+	defined   bool                              // a function was defined before it
 }
 
 // doubt notes something that cannot be judged, once.
@@ -83,11 +91,86 @@ func (w *shellWalk) source(src string, depth int) {
 		w.acts = append(w.acts, act{kind: actOpaque, unread: true, why: "the command line " + err.Error()})
 		return
 	}
-	for node := range syntax.Preorder(file) {
-		if w.full = w.full || len(w.acts) > maxActs; w.full || w.stopped() {
-			return
+	around, again, defined := w.functions, w.again, w.defined
+	w.functions, w.again, w.defined = functionsOf(file), 0, false
+	defer func() { w.functions, w.again, w.defined = around, again, defined }()
+	w.taint(file)
+	var leave []func()
+	syntax.Walk(file, func(node syntax.Node) bool {
+		if node == nil {
+			last := len(leave) - 1
+			if leave[last] != nil {
+				leave[last]()
+			}
+			leave = leave[:last]
+			return true
 		}
+		if w.full = w.full || len(w.acts) > maxActs; w.full || w.stopped() {
+			return false
+		}
+		leave = append(leave, w.enter(node))
 		w.node(node, depth)
+		return true
+	})
+}
+
+// enter prepares for what is below a node, and returns what to do behind it.
+func (w *shellWalk) enter(node syntax.Node) (leave func()) {
+	switch n := node.(type) {
+	case *syntax.BinaryCmd:
+		if cd := doneBefore(n); cd != nil {
+			if w.movedBy == nil {
+				w.movedBy, w.moved = map[*syntax.Stmt]*syntax.CallExpr{}, map[*syntax.CallExpr][]string{}
+			}
+			w.movedBy[n.Y], w.moved[cd] = cd, nil
+		}
+	case *syntax.Stmt:
+		if to := w.moved[w.movedBy[n]]; to != nil {
+			before := w.dirs
+			w.dirs = to
+			return func() { w.addDirs(before) }
+		}
+	case *syntax.WhileClause, *syntax.ForClause, *syntax.FuncDecl:
+		_, isFunc := n.(*syntax.FuncDecl)
+		w.again++
+		return func() { w.again--; w.defined = w.defined || isFunc }
+	}
+	return nil
+}
+
+// doneBefore returns the cd that has been done when the right side of && runs.
+func doneBefore(n *syntax.BinaryCmd) *syntax.CallExpr {
+	for n.Op == syntax.AndStmt {
+		x := n.X
+		if b, ok := x.Cmd.(*syntax.BinaryCmd); ok && plainStmt(x) && b.Op == syntax.AndStmt {
+			if cd := isCd(b.Y); cd != nil {
+				return cd
+			}
+			n = b
+			continue
+		}
+		return isCd(x)
+	}
+	return nil
+}
+
+func plainStmt(s *syntax.Stmt) bool { return !s.Negated && !s.Background && !s.Coprocess && !s.Disown }
+
+func isCd(s *syntax.Stmt) *syntax.CallExpr {
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if ok && plainStmt(s) && len(call.Args) > 0 && lit(call.Args[0]) == "cd" {
+		return call
+	}
+	return nil
+}
+
+// addDirs notes further directories that commands could run in.
+func (w *shellWalk) addDirs(more []string) {
+	w.dirs = slices.Clone(w.dirs)
+	for _, dir := range more {
+		if !slices.Contains(w.dirs, dir) {
+			w.dirs = append(w.dirs, dir)
+		}
 	}
 }
 
@@ -119,12 +202,30 @@ func ambiguous(src string) string {
 	switch {
 	case strings.Contains(src, "\r"):
 		return "holds a carriage return"
+	case continuesWord(src):
+		return "continues a line within a word"
 	case strings.Contains(src, "\\\n") && (strings.Contains(src, "#") || strings.Contains(src, "<<")):
 		return "continues a line where it has a comment or a here-document"
 	case strings.Contains(src, "<<") && hashedDelimiter().MatchString(src):
 		return "has a # in the delimiter of a here-document"
 	}
 	return ""
+}
+
+// continuesWord says whether a line is continued elsewhere than at white space:
+// what stands on both sides would be one word, or one operator, such as $ and (.
+func continuesWord(src string) bool {
+	for at := 0; ; at += 2 {
+		next := strings.Index(src[at:], "\\\n")
+		if next < 0 {
+			return false
+		}
+		at += next
+		blank := func(i int) bool { return i < 0 || i >= len(src) || strings.IndexByte(" \t\n", src[i]) >= 0 }
+		if !blank(at-1) && !blank(at+2) {
+			return true
+		}
+	}
 }
 
 var hashedDelimiter = sync.OnceValue(func() *regexp.Regexp {
@@ -159,7 +260,24 @@ func nesting(src string) int {
 func (w *shellWalk) node(node syntax.Node, depth int) {
 	switch n := node.(type) {
 	case nil, *syntax.File, *syntax.BinaryCmd, *syntax.Subshell, *syntax.Block, *syntax.Lit, *syntax.SglQuoted,
-		*syntax.DblQuoted, *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ExtGlob, *syntax.Comment:
+		*syntax.DblQuoted, *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ExtGlob, *syntax.Comment,
+		*syntax.IfClause, *syntax.WhileClause, *syntax.CaseClause, *syntax.CaseItem, *syntax.TimeClause,
+		*syntax.TestClause, *syntax.ParenTest:
+	case *syntax.ForClause:
+		if n.Select {
+			w.lost = true
+			w.doubt("uses what is not analysed (select)")
+		}
+	case *syntax.WordIter:
+		w.setName(n.Name.Value)
+	case *syntax.FuncDecl:
+		w.defines(n)
+	case *syntax.DeclClause:
+		w.declares(n)
+	case *syntax.UnaryTest:
+		w.unaryTest(n)
+	case *syntax.BinaryTest:
+		w.binaryTest(n)
 	case *syntax.Word:
 		w.word(n)
 	case *syntax.Assign:
@@ -169,7 +287,7 @@ func (w *shellWalk) node(node syntax.Node, depth int) {
 			w.doubt("leaves a command running in the background")
 		}
 	case *syntax.ParamExp:
-		if n.Excl || n.Index != nil || n.Slice != nil || n.Repl != nil || n.Exp != nil || n.NestedParam != nil || n.Flags != nil {
+		if !param(n) {
 			w.doubt("computes a value (${…})")
 		}
 	case *syntax.CallExpr:
@@ -196,15 +314,20 @@ func (w *shellWalk) word(n *syntax.Word) {
 // call judges a simple command.
 func (w *shellWalk) call(n *syntax.CallExpr, depth int) {
 	if len(n.Args) == 0 {
-		w.lost = true
-		w.doubt("sets a variable")
+		for _, a := range n.Assigns {
+			w.sets(a)
+		}
 		return
 	}
 	if w.commands++; w.commands > maxSimple || len(n.Args) > maxWords {
 		w.full = true
 		return
 	}
-	a := act{kind: actCommand, shell: true, prefixed: len(n.Assigns) > 0}
+	a := act{kind: actCommand, shell: true}
+	if len(n.Assigns) > 0 {
+		a.why = assigned(n.Assigns)
+		a.prefixed, a.prefix = a.why != "", prefixOf(n.Assigns)
+	}
 	for _, arg := range n.Args {
 		a.words = append(a.words, wordOf(arg))
 	}
@@ -212,16 +335,28 @@ func (w *shellWalk) call(n *syntax.CallExpr, depth int) {
 		w.inner(a.words[i:], i > 0, depth)
 	}
 	reads, as, ok := w.readOnly(&a)
+	if end, mine := w.functions[a.words[0].s]; mine && n.Pos().Offset() >= end {
+		ok = !a.prefixed // its body is judged
+	}
+	if cd := a.words[0].s == "cd"; cd && ok {
+		if _, followed := w.moved[n]; followed {
+			w.moved[n] = slices.Clone(reads)
+		}
+		if w.again > 0 || w.defined {
+			ok = false // what was judged may run there too
+			a.why = "stands where commands may run before it and after it"
+		}
+	}
 	if !ok && shiftsShell[a.words[0].s] {
 		w.lost = true
 	}
 	a.harmless = ok
 	w.acts = append(w.acts, a)
+	w.wrapped(&a)
 	for _, path := range reads {
-		// When the command asks as a whole, its paths are for the rules that
-		// forbid or ask.
-		w.acts = append(w.acts, act{kind: actRead, tool: as, path: path, owner: &a, harmless: !ok})
+		w.acts = append(w.acts, act{kind: actRead, tool: as, path: path, owner: &a})
 	}
+	w.files(&a)
 	for i := range behind(a.words) {
 		w.gitShows(a.words[i:], &a)
 	}
@@ -250,7 +385,7 @@ func (w *shellWalk) redirect(n *syntax.Redirect) {
 	switch n.Op {
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
 		// Substitutions in it come by themselves; variables show the environment.
-		if data != nil && strings.Contains(wordOf(data).s, dynamic) {
+		if data != nil && w.showsEnv(wordOf(data)) {
 			w.doubt("feeds in what is known only when it runs")
 		}
 		return

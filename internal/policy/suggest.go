@@ -30,11 +30,27 @@ func (p *judgement) sum(mode Mode, found []finding) Explanation {
 	return out
 }
 
+// asked returns the commands that are asked about, by their first words. What
+// they do themselves needs no words of its own then.
+func asked(found []finding) func(*act) bool {
+	first := map[*word]bool{}
+	for _, f := range found {
+		if f.act.kind == actCommand && f.act.owner == nil && f.decision != sched.Allow {
+			first[&f.act.words[0]] = true
+		}
+	}
+	return func(a *act) bool { return a.owner != nil && first[&a.owner.words[0]] }
+}
+
 // reasons joins the reasons of all acts that are as strict as the verdict.
 func reasons(found []finding, d sched.Decision) string {
 	const most = 4
 	var all []string
+	implied := asked(found)
 	for _, f := range found {
+		if f.rule == nil && implied(f.act) {
+			continue
+		}
 		if f.decision == d && !slices.Contains(all, f.reason) {
 			all = append(all, f.reason)
 		}
@@ -50,8 +66,9 @@ func reasons(found []finding, d sched.Decision) string {
 // the way, or when an act is such that no rule can mean it.
 func (p *judgement) openers(found []finding) []string {
 	var rules []string
+	implied := asked(found)
 	for _, f := range found {
-		if f.decision == sched.Allow {
+		if f.decision == sched.Allow || f.rule == nil && f.decision == sched.Ask && implied(f.act) {
 			continue
 		}
 		if f.rule != nil || f.decision == sched.Deny {

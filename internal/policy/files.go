@@ -1,0 +1,359 @@
+package policy
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A fileCommand is a command of which it is known which arguments are files that
+// it reads or writes, beside the readers.
+type fileCommand struct {
+	valued  string   // one-letter options with a value in the same word or the next
+	long    []string // long options with a value in the next word
+	skip    int      // so many operands come first that are no files
+	reads   bool     // the operands are read
+	writes  bool     // the operands are written
+	last    bool     // the last operand is written and may be a directory; the others are read
+	into    string   // options whose value is what is written, without their dashes
+	from    string   // options whose value is read
+	tree    bool     // what is below a directory is written too
+	hasMode bool     // the first operand is no file, unless --reference takes its place
+}
+
+var fileCommands = map[string]fileCommand{
+	"tee": {writes: true}, "touch": {valued: "drt", writes: true}, "mkdir": {valued: "m", writes: true}, "truncate": {valued: "sr", writes: true},
+	"mkfifo": {valued: "m", writes: true}, "mknod": {valued: "m", writes: true}, "rmdir": {writes: true}, "unlink": {writes: true},
+	"rm": {writes: true, tree: true}, "shred": {valued: "ns", writes: true}, "chmod": {hasMode: true, writes: true, tree: true},
+	"chown": {hasMode: true, writes: true, tree: true}, "chgrp": {hasMode: true, writes: true, tree: true},
+	"cp":      {valued: "tS", long: []string{"--target-directory", "--suffix"}, last: true, into: "t target-directory"},
+	"mv":      {valued: "tS", long: []string{"--target-directory", "--suffix"}, last: true, writes: true, tree: true, into: "t target-directory"},
+	"ln":      {valued: "tS", long: []string{"--target-directory", "--suffix"}, last: true, into: "t target-directory"},
+	"install": {valued: "mgotS", long: []string{"--target-directory", "--mode", "--owner", "--group"}, last: true, into: "t target-directory"},
+	"rsync":   {valued: "ef", long: []string{"--exclude", "--include", "--rsh", "--filter"}, last: true, tree: true},
+	"sort":    {valued: "ktSTo", long: []string{"--output"}, reads: true, into: "o output"},
+	"uniq":    {valued: "fsw", last: true}, "xxd": {valued: "clsgo", last: true},
+	"curl": {valued: "AbcCdDeEFHKmoPQrTuUwxXyYz", long: []string{"--output", "--data", "--data-binary", "--data-raw", "--form", "--upload-file", "--config", "--header", "--request", "--user", "--url", "--cookie-jar", "--cookie", "--dump-header", "--cacert", "--cert", "--key"},
+		skip: 1 << 20, into: "o output c cookie-jar D dump-header", from: "d data data-binary F form T upload-file K config b cookie"},
+	"wget":   {valued: "OoaiPUtTeQw", long: []string{"--output-document", "--output-file", "--post-file", "--body-file", "--input-file", "--directory-prefix"}, skip: 1 << 20, into: "O output-document o output-file a P directory-prefix", from: "post-file body-file i input-file"},
+	"patch":  {valued: "pidoBzD", long: []string{"--input", "--output", "--directory"}, writes: true, into: "o output", from: "i input"},
+	"tar":    {valued: "fCTXI", long: []string{"--file", "--directory", "--files-from", "--exclude"}, reads: true, into: "C directory f file"},
+	"unzip":  {valued: "dx", reads: true, into: "d"},
+	"zip":    {valued: "x", reads: true},
+	"gzip":   {valued: "S", reads: true, writes: true},
+	"gunzip": {reads: true, writes: true}, "bzip2": {reads: true, writes: true}, "xz": {reads: true, writes: true}, "zstd": {valued: "o", reads: true, into: "o"},
+	"split": {valued: "abCln", reads: true}, "csplit": {valued: "fbn", reads: true},
+	"source": {reads: true}, ".": {reads: true},
+	"less": {reads: true}, "more": {reads: true}, "bat": {reads: true}, "zcat": {reads: true}, "vi": {reads: true, writes: true}, "vim": {reads: true, writes: true},
+	"nano": {reads: true, writes: true}, "ed": {reads: true, writes: true}, "ex": {reads: true, writes: true}, "emacs": {reads: true, writes: true},
+	"iconv": {valued: "fto", reads: true, into: "o"}, "openssl": {reads: true}, "gpg": {valued: "o", reads: true, into: "o"}, "sha1sum": {reads: true},
+	"scp": {valued: "cDFiJloPS", last: true}, "egrep": {skip: 1, reads: true}, "fgrep": {skip: 1, reads: true}, "ag": {skip: 1, reads: true}, "ack": {skip: 1, reads: true},
+	"yq": {skip: 1, reads: true}, "envsubst": {}, "dos2unix": {reads: true, writes: true}, "unix2dos": {reads: true, writes: true},
+}
+
+// files notes the files that a command is known to read or write, and with rules
+// about files those that one may, of which nothing is known.
+func (w *shellWalk) files(a *act) {
+	for _, i := range starts(a.words) {
+		words := a.words[i:]
+		name := filepath.Base(words[0].s)
+		if r, known := readerOf(words); known {
+			if i > 0 || name != words[0].s {
+				w.alsoReads(&r, words, a)
+			}
+			if name != "sed" && name != "sort" && name != "uniq" && name != "xxd" {
+				continue
+			}
+		}
+		switch c, known := fileCommands[name]; {
+		case name == "dd":
+			w.dd(words[1:], a)
+		case name == "sed":
+			w.sed(words[1:], a)
+		case name == "find":
+			w.find(words[1:], a)
+		case name == "git":
+			w.gitWrites(words, a)
+		case known:
+			w.fileCommand(&c, name, words[1:], a)
+		case i == 0 && w.guarded && !quiet[name]:
+			w.guesses(words[1:], a)
+		}
+	}
+	if name := filepath.Base(a.words[0].s); w.guarded && (name == "xargs" || name == "parallel") && w.handles(a.words) {
+		w.unknownFile("gives files to a command that only turn out when it runs")
+	}
+}
+
+// quiet are commands whose words are no files, or are judged as lines.
+var quiet = map[string]bool{"test": true, "[": true, "eval": true, "trap": true, "set": true, "export": true, "kill": true, "wait": true, "sleep": true, "exit": true, "return": true}
+
+// handles says whether one of the words behind a command names one that reads or
+// writes files.
+func (w *shellWalk) handles(words []word) bool {
+	return slices.ContainsFunc(words[1:], func(x word) bool {
+		name := filepath.Base(x.s)
+		r, reads := readers[name]
+		_, known := fileCommands[name]
+		return reads && !r.values && !r.names || known || name == "sed" || name == "dd"
+	})
+}
+
+// unknownFile notes that files are handled which only turn out when the line
+// runs, so that rules about files cannot be checked.
+func (w *shellWalk) unknownFile(why string) {
+	if w.guarded {
+		w.acts = append(w.acts, act{kind: actOpaque, unread: true, cut: true, why: "the command line " + why})
+	}
+}
+
+// alsoReads notes what a reader reads that stands behind another command, or is
+// called by its path: for the rules.
+func (w *shellWalk) alsoReads(r *reader, words []word, a *act) {
+	reads, _ := w.arguments(r, words[1:])
+	as := searchTool
+	if r.names || r.values {
+		as = "list_directory"
+	}
+	for _, path := range reads {
+		w.acts = append(w.acts, act{kind: actRead, tool: as, path: path, owner: a, harmless: true})
+	}
+}
+
+// touches notes a file that a command reads or writes.
+func (w *shellWalk) touches(kind actKind, x word, a *act, tree bool) {
+	if x.s == "" || x.s == "-" || strings.HasPrefix(x.s, "/dev/std") || x.s == "/dev/null" || x.proc {
+		return
+	}
+	paths, ok := w.operand(x, true)
+	if !ok {
+		w.unknownFile("handles files that only turn out when it runs")
+	}
+	name := readTool
+	if kind == actWrite {
+		name = writeTool
+	}
+	for _, path := range paths {
+		w.acts = append(w.acts, act{kind: kind, tool: name, path: path, spelled: x.s, owner: a, tree: tree && isDir(path)})
+	}
+}
+
+func (w *shellWalk) fileCommand(c *fileCommand, name string, args []word, a *act) {
+	var operands []word
+	var into word
+	moded := false
+	value := func(option string, x word) {
+		switch {
+		case slices.Contains(strings.Fields(c.into), option):
+			if into = x; !c.last {
+				w.touches(actWrite, x, a, false)
+			}
+		case slices.Contains(strings.Fields(c.from), option):
+			if name == "curl" && option != "T" && option != "upload-file" && option != "K" && option != "config" {
+				at := strings.LastIndexAny(x.s, "@<") // data, or @FILE, or name=@FILE
+				if at < 0 {
+					return
+				}
+				x.s = strings.SplitN(x.s[at+1:], ";", 2)[0]
+			}
+			w.touches(actRead, x, a, false)
+		}
+	}
+	options := true
+	for i := 0; i < len(args); i++ {
+		s := args[i].s
+		switch {
+		case options && s == "--":
+			options = false
+		case options && strings.HasPrefix(s, "--"):
+			option, v, has := strings.Cut(s, "=")
+			moded = moded || option == "--reference"
+			if has {
+				value(option[2:], word{s: v})
+			} else if slices.Contains(c.long, option) && i+1 < len(args) {
+				i++
+				value(option[2:], args[i])
+			}
+		case options && len(s) > 1 && s[0] == '-':
+			at := strings.IndexAny(s[1:], c.valued)
+			if c.valued == "" || at < 0 {
+				continue
+			}
+			if rest := s[at+2:]; rest != "" {
+				value(s[at+1:at+2], word{s: rest})
+			} else if i+1 < len(args) {
+				i++
+				value(s[at+1:at+2], args[i])
+			}
+		default:
+			operands = append(operands, args[i])
+		}
+	}
+	skip := c.skip
+	if c.hasMode && !moded {
+		skip = 1
+	}
+	if name == "tar" && len(operands) > 0 && len(args) > 0 && args[0].s[:min(1, len(args[0].s))] != "-" && len(operands) > 1 && strings.Contains(operands[0].s, "f") {
+		w.touches(actWrite, operands[1], a, false) // the old form: tar cf FILE
+		skip = 2
+	}
+	operands = operands[min(skip, len(operands)):]
+	switch {
+	case c.last && into.s != "":
+		w.target(append(slices.Clone(operands), into), a, c.tree)
+	case c.last && len(operands) > 1:
+		w.target(operands, a, c.tree)
+		operands = operands[:len(operands)-1]
+	}
+	for _, x := range operands {
+		if strings.Contains(x.s, ":") && (name == "scp" || name == "rsync") {
+			continue // on another machine
+		}
+		if c.reads || c.last {
+			w.touches(actRead, x, a, false)
+		}
+		if c.writes {
+			w.touches(actWrite, x, a, c.tree)
+		}
+	}
+}
+
+// target notes what cp, mv and the like write: the last operand, or a file of
+// the same name as each other one in that directory.
+func (w *shellWalk) target(operands []word, a *act, tree bool) {
+	last := operands[len(operands)-1]
+	w.touches(actWrite, last, a, tree)
+	for _, x := range operands[:len(operands)-1] {
+		if base := filepath.Base(x.s); !x.computed() && base != "." && base != ".." {
+			into := last
+			into.s = strings.TrimSuffix(last.s, "/") + "/" + base
+			if dirs, ok := w.operand(last, true); ok && slices.ContainsFunc(dirs, isDir) {
+				w.touches(actWrite, into, a, false)
+			}
+		}
+	}
+}
+
+func (w *shellWalk) dd(args []word, a *act) {
+	for _, x := range args {
+		if rest, ok := strings.CutPrefix(x.s, "of="); ok {
+			w.touches(actWrite, word{s: rest, glob: x.glob}, a, false)
+		} else if rest, ok := strings.CutPrefix(x.s, "if="); ok {
+			w.touches(actRead, word{s: rest, glob: x.glob}, a, false)
+		}
+	}
+}
+
+// sed notes the files that sed -i writes, and those that its script could.
+func (w *shellWalk) sed(args []word, a *act) {
+	inPlace, given := false, false
+	var operands, scripts []word
+	for i := 0; i < len(args); i++ {
+		s := args[i].s
+		switch {
+		case strings.HasPrefix(s, "--in-place"):
+			inPlace = true
+		case s == "--expression" || s == "--file":
+			given = true
+			i++
+		case strings.HasPrefix(s, "--expression=") || strings.HasPrefix(s, "--file="):
+			given = true
+		case len(s) > 1 && s[0] == '-' && s[1] != '-':
+			letters, value, _ := (&reader{valued: "ef", attached: "i"}).cluster(s[1:])
+			last := letters[len(letters)-1]
+			inPlace = inPlace || last == 'i'
+			if last == 'e' || last == 'f' {
+				given = true
+				if value == "" {
+					i++
+				}
+			}
+		case !given && len(scripts) == 0:
+			scripts = append(scripts, args[i])
+		default:
+			operands = append(operands, args[i])
+		}
+	}
+	if given {
+		operands = append(scripts, operands...)
+	}
+	for _, x := range operands {
+		w.touches(actRead, x, a, false)
+		if inPlace {
+			w.touches(actWrite, x, a, false)
+		}
+	}
+}
+
+// find notes that a command which find runs, or find itself, handles the files
+// below its directories.
+func (w *shellWalk) find(args []word, a *act) {
+	dirs, rest := findDirs(args)
+	runs := slices.ContainsFunc(rest, func(x word) bool {
+		return strings.HasPrefix(x.s, "-exec") || strings.HasPrefix(x.s, "-ok") || x.s == "-delete"
+	})
+	if !runs {
+		return
+	}
+	deletes := slices.ContainsFunc(rest, func(x word) bool { return x.s == "-delete" })
+	if len(dirs) == 0 {
+		dirs = []word{{s: "."}}
+	}
+	for _, x := range dirs {
+		paths, ok := w.operand(x, true)
+		if !ok {
+			w.unknownFile("handles files that only turn out when it runs")
+		}
+		for _, path := range paths {
+			w.acts = append(w.acts, act{kind: actRead, tool: searchTool, path: path, owner: a, harmless: true, maybe: true},
+				act{kind: actWrite, tool: writeTool, path: path, spelled: x.s, owner: a, harmless: !deletes, tree: true})
+		}
+	}
+}
+
+// gitWrites notes the files of the work tree that git is told to change or to
+// take away.
+func (w *shellWalk) gitWrites(words []word, a *act) {
+	g, ok := parseGit(words)
+	if !ok {
+		return
+	}
+	switch g.sub {
+	case "rm", "mv", "restore", "checkout", "clean":
+	default:
+		return
+	}
+	for _, x := range g.args {
+		if strings.HasPrefix(x.s, "-") || x.computed() || g.sub == "checkout" && !w.exists(x.s) {
+			continue
+		}
+		paths, _ := w.paths(x)
+		for _, path := range paths {
+			w.acts = append(w.acts, act{kind: actWrite, tool: writeTool, path: path, owner: a, harmless: true, tree: isDir(path)})
+		}
+	}
+}
+
+// guesses notes the words of an unknown command that name a file, for the rules
+// about files: such as --env-file=.env, @.env and file:.env.
+func (w *shellWalk) guesses(args []word, a *act) {
+	for _, x := range args {
+		if x.s == "" || len(x.s) > 255 || strings.ContainsAny(x.s, "\n\x00") {
+			continue
+		}
+		tries := []string{x.s}
+		if at := strings.LastIndexAny(x.s, "=@"); at >= 0 && at+1 < len(x.s) {
+			tries = append(tries, x.s[at+1:])
+		}
+		for _, s := range tries {
+			paths, _ := w.operand(word{s: s, glob: x.glob, tilde: x.tilde && s == x.s}, true)
+			for _, path := range paths {
+				if exists(path) {
+					w.acts = append(w.acts,
+						act{kind: actRead, tool: readTool, path: path, owner: a, harmless: true, guess: true},
+						act{kind: actWrite, tool: writeTool, path: path, owner: a, harmless: true, guess: true})
+				}
+			}
+		}
+	}
+}
