@@ -289,13 +289,20 @@ func (w *shellWalk) sed(args []word, a *act) {
 // below its directories.
 func (w *shellWalk) find(args []word, a *act) {
 	dirs, rest := findDirs(args)
-	runs := slices.ContainsFunc(rest, func(x word) bool {
-		return strings.HasPrefix(x.s, "-exec") || strings.HasPrefix(x.s, "-ok") || x.s == "-delete"
-	})
-	if !runs {
+	runs, deletes := false, false
+	for i := 0; i < len(rest); i++ {
+		switch s := rest[i].s; {
+		case strings.Contains(findValued, " "+s+" "):
+			i++
+		case s == "-delete":
+			deletes = true
+		case strings.HasPrefix(s, "-exec") || strings.HasPrefix(s, "-ok"):
+			runs = true
+		}
+	}
+	if !runs && !deletes {
 		return
 	}
-	deletes := slices.ContainsFunc(rest, func(x word) bool { return x.s == "-delete" })
 	if len(dirs) == 0 {
 		dirs = []word{{s: "."}}
 	}

@@ -54,9 +54,9 @@ func parseGit(words []word) (g gitCall, ok bool) {
 // gitReaders are the subcommands of git that only read with these options.
 var gitReaders = map[string]reader{
 	"status":    {short: "sbuvz", attached: "u", long: []string{"--short", "--branch", "--porcelain", "--porcelain=", "--untracked-files=", "--ignored"}, here: true, names: true},
-	"log":       {short: gitShort, valued: "nGL", attached: "UMC", long: gitLong, here: true, names: true},
+	"log":       {short: gitShort, valued: "nGL", attached: "UMC", long: gitLong, here: true, names: true, plain: noSignature},
 	"diff":      {short: gitShort, valued: "nGL", attached: "UMC", long: gitLong, here: true, names: true},
-	"show":      {short: gitShort, valued: "nGL", attached: "UMC", long: gitLong, here: true, names: true},
+	"show":      {short: gitShort, valued: "nGL", attached: "UMC", long: gitLong, here: true, names: true, plain: noSignature},
 	"rev-parse": {long: []string{"--show-toplevel", "--abbrev-ref", "--short", "--verify", "--git-dir", "--is-inside-work-tree"}, here: true, names: true},
 	"branch":    {short: "avr", most: -1, long: []string{"--show-current", "--all", "--list", "--remotes", "--merged", "--no-merged", "--verbose", "--no-color", "--sort=", "--format="}},
 	"remote": {short: "v", values: true, plain: func(args []word) bool {
@@ -83,6 +83,12 @@ var gitReaders = map[string]reader{
 	"grep":          {short: "nilcwEFGPvIhHoeABC0123456789", valued: "eABC", numeric: "ABC", values: true, long: []string{"--cached", "--count", "--files-with-matches", "--line-number", "--ignore-case", "--color=", "--heading", "--break"}},
 	"ls-files":      {short: "cdmosz", long: []string{"--cached", "--deleted", "--modified", "--others", "--exclude-standard"}, here: true, names: true},
 	"blame":         {short: "Lwe", valued: "L", names: true},
+}
+
+// noSignature says whether no format asks for a check of signatures, which would
+// run another program.
+func noSignature(args []word) bool {
+	return !slices.ContainsFunc(args, func(x word) bool { return strings.Contains(x.s, "%G") })
 }
 
 // listsTags says whether git tag only lists.

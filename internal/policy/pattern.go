@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -146,6 +147,26 @@ func (pp *pathPattern) below(dir string) bool {
 		}
 	}
 	return false
+}
+
+// maxHeld is how many names are looked at for files that a pattern means.
+const maxHeld = 5000
+
+// holds says whether a directory has a file that the pattern means, or is too
+// large to tell.
+func (pp *pathPattern) holds(dir string) bool {
+	left, found := maxHeld, false
+	err := filepath.WalkDir(dir, func(p string, _ fs.DirEntry, err error) error {
+		if left--; left < 0 {
+			return fs.SkipAll
+		}
+		if err == nil && pp.matches(p) {
+			found = true
+			return fs.SkipAll
+		}
+		return nil // what cannot be read cannot be shown either
+	})
+	return found || left < 0 || err != nil
 }
 
 func fold(s string) string {

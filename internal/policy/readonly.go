@@ -218,6 +218,7 @@ func (w *shellWalk) arguments(r *reader, args []word) (reads []string, ok bool) 
 	c := r.split(args)
 	ok = !c.unknown && (r.most == 0 || len(c.operands) <= max(r.most, 0))
 	for i, arg := range c.operands {
+		ok = ok && (r.most == 0 || !arg.glob)
 		switch {
 		case i < r.skip:
 			ok = ok && !arg.computed()

@@ -232,7 +232,7 @@ func match(list []*rule, a *act, pl *place) *rule {
 // directory which the act searches.
 func matchBelow(list []*rule, a *act) *rule {
 	for _, r := range list {
-		if r.path != nil && (r.covers(a.tool) || r.family == a.kind || a.kind == actRead && r.family == actRead) && r.path.below(a.path) && (isDir(a.path) || a.maybe && !exists(a.path)) {
+		if r.path != nil && (r.covers(a.tool) || r.family == a.kind || a.kind == actRead && r.family == actRead) && r.path.below(a.path) && (isDir(a.path) || a.maybe && !exists(a.path)) && (a.maybe || r.path.holds(a.path)) {
 			return r
 		}
 	}
