@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"capstan/internal/sched"
 )
 
 // A commandCase is one line of testdata/commands.txt.
@@ -103,4 +105,45 @@ func marshal(t testing.TB, v any) json.RawMessage {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// Everyday commands do not nag, under a list of rules as people have it.
+func TestEveryday(t *testing.T) {
+	w := commandWorld(t)
+	o := w.options(Default)
+	o.Environ = []string{"PATH", "HOME", "USER", "LANG", "TERM", "SHELL", "GITHUB_TOKEN"}
+	for _, s := range []string{
+		"git add", "git commit", "git checkout", "git switch", "git stash", "git fetch", "git pull",
+		"npm test", "npm run test", "npm run build", "npm run lint", "npm run test:unit", "npm ci", "npx tsc", "npx eslint", "npx prettier", "npx vitest", "node scripts/check.js",
+		"go build", "go test", "go vet", "go mod tidy", "go doc", "gofmt", "cargo build", "cargo test", "cargo clippy", "cargo fmt",
+		"python3 -m pytest", "pytest", "ruff check", "mypy", "make", "docker ps", "docker compose ps", "gh pr", "gh issue view", "mkdir", "touch",
+	} {
+		o.Rules = append(o.Rules, Rule{List: "allow", Text: "Bash(" + s + ":*)"})
+	}
+	p, warnings, err := New(o)
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	text, err := os.ReadFile(filepath.Join("testdata", "everyday.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, asks := 0, 0
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		all++
+		req := w.request(t, "sh x")
+		req.Call.Args = marshal(t, map[string]string{"command": strings.ReplaceAll(line, "⏎", "\n")})
+		if got := p.Decide(t.Context(), req); got.Decision != sched.Allow {
+			asks++
+			t.Logf("%s: %s", line, got.Reason)
+		}
+	}
+	if all < 200 || asks*100 > all*2 {
+		t.Errorf("%d of %d everyday commands ask, want at most 2 in 100", asks, all)
+	}
+	t.Logf("%d of %d ask", asks, all)
 }

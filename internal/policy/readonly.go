@@ -20,6 +20,7 @@ type reader struct {
 	here     bool                   // without a path it reads the working directory
 	search   bool                   // its first argument is a pattern, if -e gives none; with -r it reads directories
 	files    bool                   // of directories it would follow links, so it may read files only
+	next     []string               // its long options whose value is the next word
 	skip     int                    // so many operands come first that are no files
 	first    bool                   // its first argument has to be literal
 	harmless bool                   // no option makes it more than a reader, so that a file may be called like one
@@ -47,15 +48,15 @@ var readers = map[string]reader{
 	"realpath": {short: "emsz", names: true},
 	"file":     {harmless: true, short: "bi", long: []string{"--brief", "--mime", "--mime-type"}},
 	"cat":      {harmless: true, short: "AbeEnstTuv"},
-	"head":     {harmless: true, short: "cnqv0123456789", valued: "cn", long: []string{"--lines=", "--bytes="}},
-	"tail":     {harmless: true, short: "cnqv0123456789", valued: "cn", long: []string{"--lines=", "--bytes="}},
+	"head":     {next: []string{"--lines", "--bytes"}, harmless: true, short: "cnqv0123456789", valued: "cn", long: []string{"--lines=", "--bytes="}},
+	"tail":     {next: []string{"--lines", "--bytes"}, harmless: true, short: "cnqv0123456789", valued: "cn", long: []string{"--lines=", "--bytes="}},
 	"wc":       {short: "clmLw", long: []string{"--lines", "--words", "--bytes"}},
 	"cmp":      {short: "bls"},
 	"diff":     {short: "abBcdipqsuwyU0123456789", valued: "U", numeric: "U", long: []string{"--brief", "--unified=", "--color="}, files: true},
 	"grep":     {short: "aABCcEeFGHhiILlmnoPqrsvwx0123456789", valued: "ABCme", numeric: "ABCm", long: []string{"--include=", "--exclude=", "--exclude-dir=", "--color=", "--line-number", "--ignore-case", "--count", "--only-matching", "--files-with-matches", "--invert-match", "--word-regexp", "--context="}, search: true},
 	"egrep":    {short: "aABCceHhiILlmnoqrsvwx0123456789", valued: "ABCme", numeric: "ABCm", search: true},
 	"fgrep":    {short: "aABCceHhiILlmnoqrsvwx0123456789", valued: "ABCme", numeric: "ABCm", search: true},
-	"rg": {short: "nilcvwoxSsFHIhNUPpuABCegmtTj0123456789", valued: "ABCegmtTj", numeric: "ABCmj", here: true, search: true,
+	"rg": {next: []string{"--glob", "--type", "--context", "--max-count", "--sort", "--color"}, short: "nilcvwoxSsFHIhNUPpuABCegmtTj0123456789", valued: "ABCegmtTj", numeric: "ABCmj", here: true, search: true,
 		long: []string{"--files", "--glob=", "--type=", "--hidden", "--no-ignore", "--line-number", "--ignore-case", "--smart-case", "--count", "--files-with-matches", "--color=", "--no-heading", "--heading", "--context=", "--max-count=", "--fixed-strings", "--word-regexp", "--only-matching", "--sort=", "--json", "--type-list"}},
 	"md5sum":    {short: "bt"},
 	"sha1sum":   {short: "bt"},
@@ -271,6 +272,12 @@ func (r *reader) split(args []word) (c commandArgs) {
 			options = false
 		case options && strings.HasPrefix(arg.s, "--"):
 			c.long = append(c.long, arg.s)
+			if slices.Contains(r.next, arg.s) {
+				if i++; i == len(args) || args[i].computed() {
+					c.unknown = true
+				}
+				continue
+			}
 			if arg.computed() && !valueOnly(arg) || !r.longOption(arg.s) {
 				c.unknown = true
 				given = given || strings.HasPrefix(arg.s, "--r") || strings.HasPrefix(arg.s, "--f")

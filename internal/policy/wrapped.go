@@ -47,8 +47,8 @@ func begins(words []word) (spans [][2]int) {
 		return spans
 	}
 	x, ok := known[name]
-	if !ok {
-		return nil
+	if !ok || name == "command" && len(words) > 1 && strings.HasPrefix(words[1].s, "-") && strings.ContainsAny(words[1].s, "vV") {
+		return nil // the last only says what there is
 	}
 	at, skip := 1, x.skip
 	for ; at < len(words); at++ {
