@@ -70,6 +70,14 @@ func (w *shellWalk) files(a *act) {
 			w.dd(words[1:], a)
 		case name == "sed":
 			w.sed(words[1:], a)
+		case name == "awk" || name == "gawk" || name == "mawk" || name == "nawk":
+			files, plain := awkReads(words[1:])
+			if !plain {
+				w.script(name)
+			}
+			for _, x := range files {
+				w.touches(actRead, x, a, false)
+			}
 		case name == "find":
 			w.find(words[1:], a)
 		case name == "git":
@@ -246,7 +254,7 @@ func (w *shellWalk) dd(args []word, a *act) {
 
 // sed notes the files that sed -i writes, and those that its script could.
 func (w *shellWalk) sed(args []word, a *act) {
-	inPlace, given := false, false
+	inPlace, given, onlyPrints := false, false, true
 	var operands, scripts []word
 	for i := 0; i < len(args); i++ {
 		s := args[i].s
@@ -254,19 +262,22 @@ func (w *shellWalk) sed(args []word, a *act) {
 		case strings.HasPrefix(s, "--in-place"):
 			inPlace = true
 		case s == "--expression" || s == "--file":
-			given = true
+			given, onlyPrints = true, false
 			i++
 		case strings.HasPrefix(s, "--expression=") || strings.HasPrefix(s, "--file="):
-			given = true
+			given, onlyPrints = true, false
 		case len(s) > 1 && s[0] == '-' && s[1] != '-':
 			letters, value, _ := (&reader{valued: "ef", attached: "i"}).cluster(s[1:])
 			last := letters[len(letters)-1]
 			inPlace = inPlace || last == 'i'
 			if last == 'e' || last == 'f' {
 				given = true
-				if value == "" {
+				script := word{s: value}
+				if value == "" && i+1 < len(args) {
 					i++
+					script = args[i]
 				}
+				onlyPrints = onlyPrints && last == 'e' && !script.computed() && sedScript.MatchString(script.s)
 			}
 		case !given && len(scripts) == 0:
 			scripts = append(scripts, args[i])
@@ -277,12 +288,22 @@ func (w *shellWalk) sed(args []word, a *act) {
 	if given {
 		operands = append(scripts, operands...)
 	}
+	if given && !onlyPrints || !given && slices.ContainsFunc(scripts, func(x word) bool { return x.computed() || !sedScript.MatchString(x.s) }) {
+		w.script("sed")
+	}
 	for _, x := range operands {
 		w.touches(actRead, x, a, false)
 		if inPlace {
 			w.touches(actWrite, x, a, false)
 		}
 	}
+}
+
+// script notes that a program in a language of its own could run commands, and
+// read and write files.
+func (w *shellWalk) script(name string) {
+	w.unseen("gives %s a program that could run commands", name)
+	w.unknownFile("gives " + name + " a program that could read and write files")
 }
 
 // find notes that a command which find runs, or find itself, handles the files

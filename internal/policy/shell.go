@@ -59,6 +59,7 @@ type shellWalk struct {
 	guarded  bool // and some files
 
 	environ   []string                          // the names of the environment; nil when they are not known
+	texts     map[string]bool                   // variables that hold something else than a number; * is any
 	tainted   map[string]bool                   // variables that hold something of it
 	functions map[string]uint                   // where functions of this source are certain to be defined
 	movedBy   map[*syntax.Stmt]*syntax.CallExpr // the cd that was done when a statement runs
@@ -95,6 +96,7 @@ func (w *shellWalk) source(src string, depth int) {
 	w.functions, w.again, w.defined = functionsOf(file), 0, false
 	defer func() { w.functions, w.again, w.defined = around, again, defined }()
 	w.taint(file)
+	w.text(file)
 	var leave []func()
 	syntax.Walk(file, func(node syntax.Node) bool {
 		if node == nil {
@@ -274,6 +276,15 @@ func (w *shellWalk) node(node syntax.Node, depth int) {
 		w.defines(n)
 	case *syntax.DeclClause:
 		w.declares(n)
+	case *syntax.ArithmExp:
+		w.computes(n.X)
+	case *syntax.ArithmCmd:
+		w.computes(n.X)
+	case *syntax.LetClause:
+		w.computes(n.Exprs...)
+	case *syntax.CStyleLoop:
+		w.computes(n.Init, n.Cond, n.Post)
+	case *syntax.BinaryArithm, *syntax.UnaryArithm, *syntax.ParenArithm:
 	case *syntax.UnaryTest:
 		w.unaryTest(n)
 	case *syntax.BinaryTest:

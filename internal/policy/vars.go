@@ -193,10 +193,131 @@ func (w *shellWalk) binaryTest(n *syntax.BinaryTest) {
 	}
 	for _, side := range []syntax.TestExpr{n.X, n.Y} {
 		if x, ok := side.(*syntax.Word); !ok || !isNumber(wordOf(x)) {
+			if ok && w.number(x) {
+				continue
+			}
 			w.lost = true
 			w.doubt("evaluates arithmetic ([[ … %s … ]])", n.Op)
+			w.unseen("evaluates arithmetic, in which commands can stand ([[ … %s … ]])", n.Op)
 		}
 	}
+}
+
+// number says whether a word is evaluated to a number and no more: a literal, or a
+// variable that holds one.
+func (w *shellWalk) number(n *syntax.Word) bool {
+	if len(n.Parts) != 1 {
+		return false
+	}
+	switch p := n.Parts[0].(type) {
+	case *syntax.Lit:
+		return arithNumber.MatchString(p.Value) || w.numeric(p.Value)
+	case *syntax.ParamExp:
+		return param(p) && p.Exp == nil && p.Repl == nil && (p.Length || p.Param.Value == "#" || p.Param.Value == "?" || w.numeric(p.Param.Value))
+	case *syntax.ArithmExp:
+		return w.arithmetic(p.X)
+	case *syntax.DblQuoted:
+		return !p.Dollar && w.number(&syntax.Word{Parts: p.Parts})
+	}
+	return false
+}
+
+var arithNumber = regexp.MustCompile(`^(?:[0-9]+|0[xX][0-9a-fA-F]+)$`)
+
+// numeric says whether a variable can hold nothing but a number: it is not of the
+// environment, and the line gives it no text.
+func (w *shellWalk) numeric(name string) bool {
+	return identifier.MatchString(name) && !w.texts["*"] && !w.texts[name] && !w.isExported(name) && !isName(riskyVars, name)
+}
+
+// arithmetic says whether an expression only computes. A variable with text in it
+// would be evaluated, and its subscripts can run commands.
+func (w *shellWalk) arithmetic(x syntax.ArithmExpr) bool {
+	switch x := x.(type) {
+	case nil:
+		return true
+	case *syntax.Word:
+		return w.number(x)
+	case *syntax.ParenArithm:
+		return w.arithmetic(x.X)
+	case *syntax.UnaryArithm:
+		return w.arithmetic(x.X)
+	case *syntax.BinaryArithm:
+		return w.arithmetic(x.X) && w.arithmetic(x.Y)
+	}
+	return false
+}
+
+// computes judges arithmetic.
+func (w *shellWalk) computes(list ...syntax.ArithmExpr) {
+	for _, x := range list {
+		if !w.arithmetic(x) {
+			w.lost = true
+			w.doubt("uses arithmetic that is not analysed")
+			w.unseen("uses arithmetic, in which commands can stand")
+		}
+	}
+}
+
+// text finds the variables that the line gives something else than a number.
+func (w *shellWalk) text(f *syntax.File) {
+	mark := func(name string) {
+		if w.texts == nil {
+			w.texts = map[string]bool{}
+		}
+		w.texts[name] = true
+	}
+	for node := range syntax.Preorder(f) {
+		switch n := node.(type) {
+		case *syntax.Assign:
+			if n.Name != nil && (n.Append || n.Index != nil || n.Array != nil || n.Value != nil && !onlyNumber(n.Value)) {
+				mark(n.Name.Value)
+			}
+		case *syntax.WordIter:
+			if len(n.Items) == 0 || slices.ContainsFunc(n.Items, func(x *syntax.Word) bool { return !onlyNumber(x) }) {
+				mark(n.Name.Value)
+			}
+		case *syntax.DeclClause:
+			if n.Variant.Value != "export" && n.Variant.Value != "local" && n.Variant.Value != "readonly" {
+				mark("*")
+			}
+		case *syntax.CallExpr:
+			if len(n.Args) > 0 && setsVariables[wordOf(n.Args[0]).s] && (lit(n.Args[0]) != "printf" || len(n.Args) < 2 || !strings.HasPrefix(lit(n.Args[1]), "%") && !isQuoted(n.Args[1])) {
+				mark("*")
+			}
+		}
+	}
+}
+
+// isQuoted says whether a word is one quoted text, and so cannot be an option
+// that begins with another part.
+func isQuoted(n *syntax.Word) bool {
+	s := wordOf(n).s
+	return !strings.HasPrefix(s, "-") && !strings.HasPrefix(s, dynamic)
+}
+
+// onlyNumber says whether a value is certainly a number. That of an arithmetic
+// expression always is.
+func onlyNumber(n *syntax.Word) bool {
+	if len(n.Parts) == 0 {
+		return true
+	}
+	if len(n.Parts) == 1 {
+		switch p := n.Parts[0].(type) {
+		case *syntax.Lit:
+			return arithNumber.MatchString(p.Value)
+		case *syntax.ArithmExp:
+			return true
+		}
+	}
+	return false
+}
+
+// setsVariables are the builtins that give variables a value which they read or
+// are given, and dynamic for what could be one.
+var setsVariables = map[string]bool{
+	"read": true, "mapfile": true, "readarray": true, "printf": true, "getopts": true, "eval": true, "source": true, ".": true, "builtin": true, "command": true,
+	"declare": true, "typeset": true, "let": true, "wait": true, "coproc": true, dynamic: true,
 }
 
 // isNumber says whether a word is certainly a number.

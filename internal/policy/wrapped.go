@@ -243,35 +243,34 @@ func sedReads(args []word) (files []word, ok bool) {
 	return files, script
 }
 
-// awkReads says whether awk only computes and prints.
+// awkReads returns the files that awk reads, and says whether its program only
+// computes and prints.
 func awkReads(args []word) (files []word, ok bool) {
+	ok = true
 	script := false
 	for i := 0; i < len(args); i++ {
 		s := args[i].s
 		switch {
 		case !script && (s == "-F" || s == "-v"):
-			if i++; i == len(args) || args[i].computed() {
-				return nil, false
-			}
+			i++
+			ok = ok && i < len(args) && !args[i].computed()
 		case !script && strings.HasPrefix(s, "-F"):
-			if args[i].computed() {
-				return nil, false
-			}
+			ok = ok && !args[i].computed()
 		case !script && strings.HasPrefix(s, "-"):
-			return nil, false
+			ok = false
+			if s == "-f" || s == "--file" {
+				i++
+				script = true
+			}
 		case !script:
-			if args[i].computed() || awkDoes.MatchString(s) {
-				return nil, false
-			}
+			ok = ok && !args[i].computed() && !awkDoes.MatchString(s)
 			script = true
+		case strings.IndexByte(s, '=') > 0 && identifier.MatchString(s[:strings.IndexByte(s, '=')]) && !args[i].computed():
 		default:
-			if at := strings.IndexByte(s, '='); at > 0 && identifier.MatchString(s[:at]) && !args[i].computed() {
-				continue
-			}
 			files = append(files, args[i])
 		}
 	}
-	return files, script
+	return files, ok && script
 }
 
 // awkDoes matches what lets a program of awk run, read and write other things.
