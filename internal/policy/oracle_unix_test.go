@@ -125,9 +125,6 @@ func (o *oracle) run(t testing.TB, line string) (ran, output string, ok bool) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &limited{buf: &out}, &limited{buf: &out}
 	err := cmd.Run()
-	if cmd.Process != nil {
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // whoever it left behind
-	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
 		return "", "", false
@@ -190,7 +187,7 @@ func (o *oracle) check(t testing.TB, line string) (allowed int) {
 		"default":   first(ran != "", "ran "+ran, after != before, "changed files to "+after, strings.Contains(output, tokenText), "showed the environment"),
 		"no rm":     first(has("rm"), "ran rm"),
 		"no secret": first(strings.Contains(output, secretText) || strings.Count(after, secretText) > 1, "read the secret"),
-		"no f9":     first(strings.Contains(after, "f9="), "wrote f9"),
+		"no f9":     first(strings.Contains(";"+after, ";f9="), "wrote f9"),
 	} {
 		if verdicts[name] && broken != "" {
 			t.Errorf("policy %q allowed %q, which %s", name, line, broken)

@@ -89,7 +89,8 @@ func (w *shellWalk) unseen(format string, a ...any) {
 func (w *shellWalk) source(src string, depth int) {
 	file, err := parse(src)
 	if err != nil {
-		w.acts = append(w.acts, act{kind: actOpaque, unread: true, why: "the command line " + err.Error()})
+		// A shell runs the lines before one that it cannot read either.
+		w.acts = append(w.acts, act{kind: actOpaque, unread: true, cut: w.guarded, why: "the command line " + err.Error()})
 		return
 	}
 	around, again, defined := w.functions, w.again, w.defined
