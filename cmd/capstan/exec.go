@@ -122,6 +122,7 @@ func (f *execFlags) run(outer context.Context, source string) (err error) {
 	opt.Program = true
 	trace := &trace{withArgs: f.trace}
 	opt.Observe = trace.observe
+	opt.HookNotice = warn
 	ctx, interrupt := context.WithCancelCause(outer)
 	defer interrupt(nil)
 	if t, err := terminal.Open(terminal.Options{Color: color(), Interrupt: func() { interrupt(terminal.ErrInterrupted) }}); err == nil {

@@ -48,6 +48,7 @@ type Options struct {
 	// History is the conversation so far, of a resumed session.
 	History []msg.Message
 	Limits  Limits
+	Hooks   Hooks // of the user's, at the points of a run
 	// Structured is the schema of the answer when the run must end with a call
 	// of structured_output; nil when its text is the answer.
 	Structured json.RawMessage
@@ -85,6 +86,7 @@ const (
 	Interrupted Reason = "interrupted" // the context given to Run ended
 	Loop        Reason = "loop"        // the model repeats itself and was told in vain
 	NoAnswer    Reason = "no_answer"   // empty answers, or no structured one, after a nudge
+	Hooked      Reason = "hook"        // a hook blocked the prompt or ended the run
 	Failed      Reason = "failed"      // Outcome.Err says why: the provider or the session log
 )
 

@@ -135,6 +135,7 @@ type run struct {
 	loops  detector
 	nudges nudges
 
+	holds   int        // how often in a row a hook kept the run from ending
 	guessed int        // tokens of requests whose provider reports none
 	sent    *tool.View // whose declarations the last request had
 }
@@ -158,7 +159,9 @@ func (b *broken) Unwrap() error { return b.err }
 // work is the loop: reason, act, observe (S3-002, S3-015).
 func (r *run) work(parts []msg.Part) (Reason, error) {
 	r.deliver()
-	r.say(parts)
+	if err := r.prompt(parts); err != nil {
+		return Hooked, err
+	}
 	if r.a.empty() {
 		return Failed, errNothing
 	}
@@ -169,7 +172,7 @@ func (r *run) work(parts []msg.Part) (Reason, error) {
 		ans := r.ask()
 		r.act(ans)
 		reason, err := r.judge(ans)
-		if reason == Finished && r.more() { // what was queued wants an answer of its own
+		if reason == Finished && (r.held() || r.more()) { // what was queued wants an answer of its own
 			reason, r.out.Structured = "", nil
 			r.book.restructure()
 		}
@@ -184,6 +187,9 @@ func (r *run) work(parts []msg.Part) (Reason, error) {
 func (r *run) stop() (Reason, error) {
 	if r.ctx.Err() != nil {
 		return r.ended()
+	}
+	if err := r.halted(); err != nil {
+		return Hooked, err
 	}
 	l := r.a.opt.Limits
 	switch {
@@ -234,8 +240,14 @@ func (r *run) deliver() {
 	r.a.queue = nil
 	r.a.mu.Unlock()
 	for _, parts := range queued {
+		parts, blocked := r.screen(parts)
+		if blocked != "" {
+			r.a.emit(Noticed{"A hook blocked a message, so the model did not get it: " + blocked})
+			continue
+		}
 		r.observe(parts)
 		r.loops.forget() // the user may well want the same once more
+		r.holds = 0
 	}
 }
 

@@ -133,6 +133,9 @@ func (r *run) act(ans *answer) {
 	observed := msg.Message{Role: msg.Tool, Results: results}
 	r.a.add(ans.message, observed)
 	r.a.emit(Observed{observed})
+	if ans.runnable() {
+		r.batch(calls, results)
+	}
 }
 
 // judge says how the run ends after an answer, or "" when it goes on; then what

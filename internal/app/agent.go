@@ -42,8 +42,9 @@ type Conversation struct {
 	// session and repaired, which files of conventions cannot be used.
 	Notes []string
 
-	log  *session.Log
-	seen *builtin.Seen
+	log   *session.Log
+	seen  *builtin.Seen
+	hooks *conversationHooks
 }
 
 // Recorded reports whether there is a record that the session can be resumed
@@ -53,6 +54,7 @@ func (c *Conversation) Recorded() bool { return c.log.Recorded() }
 // Run is that of the agent, and keeps in the record which files the session has
 // read: when it goes on they need not be read again before an edit.
 func (c *Conversation) Run(ctx context.Context, parts []msg.Part) *agent.Outcome {
+	c.hooks.begin(ctx)
 	out := c.Agent.Run(ctx, parts)
 	if files, fresh := c.seen.Fresh(); fresh {
 		_ = c.log.Set(seenKey, files) // a record that fails says so at its end, and files can be read again
@@ -66,6 +68,7 @@ const seenKey = "seen"
 
 // Close ends the record. The error says that its end could not be written.
 func (c *Conversation) Close() error {
+	c.hooks.end()
 	c.Model.Close()
 	return c.log.Close()
 }
@@ -110,6 +113,8 @@ func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, err
 		System: s.prompt(o, memory), View: s.View, Await: s.awaitCalls, Sched: s.calls, Log: c.log, History: state.Messages,
 		Hosted: c.Model.Hosted, Limits: o.Limits, Structured: s.opt.Structured, Emit: s.startingServers(s.ahead(o.Emit)),
 	}
+	c.hooks = s.hooksOf(c, prefix != "")
+	ao.Hooks = c.hooks.agent()
 	if s.structured != nil {
 		ao.ReadStructured = s.structured.Read
 	}

@@ -40,6 +40,9 @@ func (s *Session) collectSecrets() {
 	for _, c := range s.servers.configs {
 		s.address(c.URL)
 	}
+	for _, name := range s.hookVariables() {
+		s.secret(strings.TrimSpace(s.opt.Env(name)))
+	}
 }
 
 // withDefault is a variable of a server's configuration that has a default, which
@@ -152,6 +155,7 @@ func (s *Session) keyVariables() []string {
 	for _, h := range s.serverSecrets() {
 		take(h)
 	}
+	names = append(names, s.hookVariables()...)
 	for _, p := range s.set.Providers {
 		if p.KeyEnv != "" {
 			names = append(names, p.KeyEnv)

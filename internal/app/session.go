@@ -17,6 +17,7 @@ import (
 	"capstan/internal/builtin"
 	"capstan/internal/codemode"
 	"capstan/internal/config"
+	"capstan/internal/hook"
 	"capstan/internal/mcp"
 	"capstan/internal/msg"
 	"capstan/internal/policy"
@@ -50,6 +51,13 @@ type Options struct {
 	Structured json.RawMessage
 	// Observe gets the events of every call.
 	Observe func(sched.Event)
+	// Hooks and Guards are an embedder's own. Its hooks come before the user's, and
+	// its guards have the last word, after the person.
+	Hooks  []sched.Hook
+	Guards []sched.Guard
+	// HookNotice gets what the user's hooks have to say, and what is wrong with
+	// them, from any goroutine; nil means Notice.
+	HookNotice func(text string)
 	// Approver asks a person; nil when nobody can be asked.
 	Approver sched.Approver
 	// Ask asks a person what a server wants to know; nil when nobody can be asked.
@@ -86,6 +94,8 @@ type Session struct {
 	runner   *quickjs.Runner
 	search   *codemode.Search
 
+	userHooks  *hook.Hooks
+	hooks      *hook.Dispatcher // nil when there are none
 	servers    servers
 	skills     *builtin.Skills
 	structured *builtin.Structured // nil when the answer has no schema
@@ -141,11 +151,12 @@ func Open(o Options) (*Session, error) {
 	if w := codemode.Overflow(s.View()); w != "" {
 		s.warn("%s", w)
 	}
-	so := sched.Options{Policy: s.rules, Observe: o.Observe, Spill: s.spill.keep}
+	so := sched.Options{Policy: s.rules, Observe: o.Observe, Spill: s.spill.keep, Hooks: o.Hooks, Guards: o.Guards}
 	if o.Approver != nil {
 		s.desk = newDesk(s, o.Approver)
 		so.Approver = s.desk
 	}
+	s.addHooks(&so)
 	if o.Program {
 		so.ModelChars = 16 << 20 // what a person's own program prints is not cut
 	}
@@ -182,6 +193,9 @@ func (s *Session) settings(home, project string) (config.Settings, error) {
 		return set, fmt.Errorf("reading the settings: %w", err)
 	}
 	s.unused(set.Sections)
+	if err := s.readHooks(set.Sections); err != nil {
+		return set, err
+	}
 	s.mode = tool.ModeFor(tool.Mode(set.Mode))
 	if s.opt.Program {
 		s.mode = tool.Code
@@ -206,9 +220,9 @@ func (s *Session) managed() string {
 }
 
 // unused says which settings have no effect because this version has nothing that
-// reads them: whoever configured a hook as a guard must not rely on it.
+// reads them.
 func (s *Session) unused(sections []config.Section) {
-	what := map[string]string{"hooks": "runs no hooks", "acp": "does not speak ACP"}
+	what := map[string]string{"acp": "does not speak ACP"}
 	for _, x := range sections {
 		if what[x.Key] != "" && string(x.Value) != "{}" {
 			s.warn("%s: %s has no effect yet: this version %s", x.From, x.Key, what[x.Key])
@@ -392,6 +406,9 @@ func (s *Session) Keep(mimeType string, data []byte) (string, error) {
 // Close ends what the session started.
 func (s *Session) Close() {
 	s.jobs.Close()
+	if s.hooks != nil {
+		s.hooks.Close()
+	}
 	s.runner.Close()
 	s.closeServers()
 }

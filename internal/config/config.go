@@ -101,7 +101,8 @@ type Settings struct {
 	ModelFrom Origin
 	Providers []Provider // one for each name
 	// Sections are the parts that others read: mcpServers, hooks, acp; the
-	// farthest layer first.
+	// farthest layer first. Of hooks those that disableAllHooks switches off are
+	// not among them.
 	Sections []Section
 	Files    []string // that were found and read
 }
@@ -126,13 +127,22 @@ type Section struct {
 }
 
 // At returns where a member of the section's value stands, and a member of that
-// one, as deep as there are members of these names.
+// one, as deep as there are members of these names. Of a list a name is an index.
 func (s Section) At(names ...string) Origin {
 	if s.node == nil {
 		return s.From
 	}
 	at, v := s.node.StartOffset, s.node
 	for _, name := range names {
+		if list, ok := v.Value.(*hujson.Array); ok {
+			i, err := strconv.Atoi(name)
+			if err != nil || i < 0 || i >= len(list.Elements) {
+				break
+			}
+			v = &list.Elements[i]
+			at = v.StartOffset
+			continue
+		}
 		o, ok := v.Value.(*hujson.Object)
 		if !ok {
 			break
@@ -223,6 +233,7 @@ func Load(o Options) (Settings, []Warning, error) {
 	}
 	l.resolveMode()
 	l.managedOnly()
+	l.resolveHooks()
 	if err := errors.Join(l.faults...); err != nil {
 		return Settings{}, l.warnings, err
 	}
@@ -239,6 +250,7 @@ type loader struct {
 
 	mode         *setting[string]
 	codeModeOnly *setting[bool]
+	noHooks      map[string]bool // disableAllHooks, by layer
 }
 
 // A setting is a value and where it was set.
@@ -337,6 +349,19 @@ func (l *loader) resolveMode() {
 	default:
 		l.faults = append(l.faults, fmt.Errorf("tools.mode is %q (%s) but tools.codeModeOnly is %t (%s): remove one of them, or make them agree", mode.value, mode.from, only.value, only.from))
 	}
+}
+
+// resolveHooks takes away the hooks that disableAllHooks switches off: all of them
+// in the user's own settings, those of the project in the project's. A folder
+// cannot switch off what its user has put up against it.
+func (l *loader) resolveHooks() {
+	all := l.noHooks[User]
+	if own, ok := l.noHooks[Named]; ok { // nearer
+		all = own
+	}
+	l.out.Sections = slices.DeleteFunc(l.out.Sections, func(s Section) bool {
+		return s.Key == "hooks" && (all || s.From.Layer == Project && l.noHooks[Project])
+	})
 }
 
 // maxFile bounds a settings file, in bytes.

@@ -9,7 +9,7 @@ import (
 
 // The keys that exist. A path in sections is kept as it is, for others to read.
 var (
-	topKeys        = []string{"tools", "permissions", "sandbox", "mcpServers", "hooks", "model", "providers", "web", "acp", managedOnlyKey}
+	topKeys        = []string{"tools", "permissions", "sandbox", "mcpServers", "hooks", "disableAllHooks", "model", "providers", "web", "acp", managedOnlyKey}
 	sections       = []string{"mcpServers", "hooks", "acp"}
 	toolKeys       = []string{"mode", "codeModeOnly", "eager", "visible"}
 	permissionKeys = []string{"allow", "ask", "deny", noYoloKey}
@@ -52,6 +52,13 @@ func (l *loader) settings(d *document, root *hujson.Value) {
 			l.model(d, v)
 		case name == "providers":
 			l.providers(d, v)
+		case name == "disableAllHooks":
+			if b, ok := d.boolean(v, name); ok {
+				if l.noHooks == nil {
+					l.noHooks = map[string]bool{}
+				}
+				l.noHooks[d.layer] = b
+			}
 		case slices.Contains(sections, name):
 			l.section(d, name, v)
 		case name == managedOnlyKey:
