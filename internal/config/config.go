@@ -355,6 +355,9 @@ func (l *loader) resolveMode() {
 // in the user's own settings, those of the project in the project's. A folder
 // cannot switch off what its user has put up against it.
 func (l *loader) resolveHooks() {
+	if len(l.noHooks) == 0 {
+		return
+	}
 	all := l.noHooks[User]
 	if own, ok := l.noHooks[Named]; ok { // nearer
 		all = own

@@ -76,11 +76,11 @@ func TestAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string][2]int{}
-	for _, path := range []string{"", "a.b", "a.b/args", "a.b/args/0", "a.b/none", "x"} {
+	for _, path := range []string{"", "a.b", "a.b/args", "a.b/args/0", "a.b/args/1", "a.b/none", "x"} {
 		at := set.Sections[0].At(strings.Split(path, "/")...)
 		got[path] = [2]int{at.Line, at.Column}
 	}
-	want := map[string][2]int{"": {1, 16}, "a.b": {2, 3}, "a.b/args": {3, 13}, "a.b/args/0": {3, 13}, "a.b/none": {2, 3}, "x": {1, 16}}
+	want := map[string][2]int{"": {1, 16}, "a.b": {2, 3}, "a.b/args": {3, 13}, "a.b/args/0": {3, 22}, "a.b/args/1": {3, 13}, "a.b/none": {2, 3}, "x": {1, 16}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
