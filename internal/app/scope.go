@@ -36,7 +36,9 @@ func (s *Session) scopeIn(m tool.Mode, r *tool.Registry) tool.Scope {
 			scope.Disallow = append(scope.Disallow, name)
 		}
 	}
-	for _, server := range s.servers.names { // its tools may not be there yet
+	// The tools of servers may not be there yet, and can change.
+	scope.Disallow = append(scope.Disallow, s.rules.Withheld()...)
+	for _, server := range s.servers.names {
 		if s.rules.ForbidsAll(serverPattern(server)) {
 			scope.Disallow = append(scope.Disallow, "mcp__"+server)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"capstan/internal/sched"
 	"capstan/internal/tool"
 	"capstan/internal/ui/terminal"
 )
@@ -95,6 +96,69 @@ func TestCallsAwaitServers(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"", "mcp__dead__x was not run: MCP server dead is ", "mcp__odd__x was not run: MCP server odd is ", "", ""}, faults); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A tool that a rule denies whole is gone from the moment its server has answered,
+// as it was before; the rules of others stay what they are. S2-019
+func TestForbiddenToolsOfServers(t *testing.T) {
+	for _, mode := range []tool.Mode{tool.Direct, tool.Code, tool.Both} {
+		settings := strings.TrimSuffix(hub(t, 30, `, "alwaysLoad": true`), "}") + `, "permissions": {"deny": ["mcp__hub__t000", "mcp__hub__t01*"], "ask": ["mcp__hub__t002"]}}`
+		s := open(t, Options{Mode: mode}, map[string]string{"~/.capstan/settings.json": settings})
+		if missing := s.AwaitServers(t.Context()); missing != nil {
+			t.Fatal(missing)
+		}
+		for name, want := range map[string]bool{"mcp__hub__t000": false, "mcp__hub__t001": true, "mcp__hub__t002": true, "mcp__hub__t010": false, "mcp__hub__t020": true} {
+			if got := s.View().Visible(name) != nil; got != want {
+				t.Errorf("%s: %s is there: %v", mode, name, got)
+			}
+			if got := strings.Contains(wire(t, s), name); got != want {
+				t.Errorf("%s: %s is declared: %v", mode, name, got)
+			}
+			if found, err := s.Search(t.Context(), s.View(), "select:"+name, 5); err != nil || len(found.Tools) > 0 != want {
+				t.Errorf("%s: %s is found: %+v, %v", mode, name, found, err)
+			}
+		}
+	}
+}
+
+// What a server says of its tools loosens no rule. Without trust a tool that says
+// that it only reads is asked about, and plan mode does not run it; with trust it
+// runs, unless a rule says otherwise.
+func TestHintsLoosenNoRule(t *testing.T) {
+	const plan, normal = "plan", "default"
+	for _, c := range []struct {
+		trust, mode, rules string
+		reads, destroys    sched.Decision
+	}{
+		{"false", normal, ``, sched.Ask, sched.Ask},
+		{"false", plan, ``, sched.Deny, sched.Deny},
+		{"true", normal, ``, sched.Allow, sched.Ask},
+		{"true", plan, ``, sched.Allow, sched.Deny},
+		{"true", normal, `"ask": ["mcp__hub"]`, sched.Ask, sched.Ask},
+		{"true", "yolo", `"ask": ["mcp__hub__reads"]`, sched.Ask, sched.Allow},
+		{"true", "yolo", `"deny": ["mcp__hub__re*y*", "mcp__hub__*a*"]`, sched.Deny, sched.Allow},
+	} {
+		server := sdk.NewServer(&sdk.Implementation{Name: "hub", Version: "1"}, nil)
+		for name, hints := range map[string]*sdk.ToolAnnotations{"reads": {ReadOnlyHint: true}, "destroys": {DestructiveHint: new(true)}} {
+			sdk.AddTool(server, &sdk.Tool{Name: name, Annotations: hints}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+				return &sdk.CallToolResult{}, nil, nil
+			})
+		}
+		web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
+		t.Cleanup(web.Close)
+		s := open(t, Options{ApprovalMode: c.mode}, map[string]string{"~/.capstan/settings.json": fmt.Sprintf(
+			`{"mcpServers": {"hub": {"url": %q, "trust": %s}}, "permissions": {%s}}`, web.URL, c.trust, c.rules)})
+		if missing := s.AwaitServers(t.Context()); missing != nil {
+			t.Fatal(missing)
+		}
+		decide := func(name string) sched.Decision {
+			e := s.View().Visible("mcp__hub__" + name)
+			return s.rules.Decide(t.Context(), &sched.Request{Call: &tool.Call{Name: "mcp__hub__" + name, Args: json.RawMessage(`{}`)}, Entry: e}).Decision
+		}
+		if reads, destroys := decide("reads"), decide("destroys"); reads != c.reads || destroys != c.destroys {
+			t.Errorf("trust %s, mode %s, %s: reads %v, destroys %v; want %v, %v", c.trust, c.mode, c.rules, reads, destroys, c.reads, c.destroys)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ type remote struct {
 	spec     tool.Spec
 	real     string // its name there
 	readOnly bool
+	again    bool // it says that it may be called twice for once
 	output   *schema.Schema
 }
 
@@ -92,11 +93,20 @@ func (t *remote) failed(ctx context.Context, err error) (tool.Result, error) {
 	case ctx.Err() != nil:
 		return tool.Result{}, ctx.Err()
 	case errors.Is(err, errTimeout):
-		return tool.Fail(tool.CodeTimeout, "tool %s of MCP server %s: %v; the call was cancelled, and whether it had an effect is not known", t.real, t.s.cfg.Name, err), nil
+		return tool.Fail(tool.CodeTimeout, "tool %s of MCP server %s: %v; the call was cancelled, and whether it had an effect is not known%s", t.real, t.s.cfg.Name, err, t.repeatable()), nil
 	case errors.As(err, &lost) && !errors.As(err, &rpc):
-		return tool.Fail(tool.CodeFailed, "MCP server %s ended during the call: %v\nWhether the call had an effect is not known. The server is restarted, and the next call works if it comes up.", t.s.cfg.Name, err), nil
+		return tool.Fail(tool.CodeFailed, "MCP server %s ended during the call: %v\nWhether the call had an effect is not known%s. The server is restarted, and the next call works if it comes up.", t.s.cfg.Name, err, t.repeatable()), nil
 	}
 	return tool.Fail(tool.CodeFailed, "MCP server %s: %v", t.s.cfg.Name, err), nil
+}
+
+// repeatable tells the caller of a lost call what the server says of doing it
+// again. We never do by ourselves: it is the server's word.
+func (t *remote) repeatable() string {
+	if !t.again {
+		return ""
+	}
+	return ", but the server says that it can be repeated without harm"
 }
 
 // A watch ends a call that makes no progress, or that takes too long in all.

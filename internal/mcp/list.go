@@ -83,13 +83,36 @@ type definition struct {
 	Description  string          `json:"description"`
 	InputSchema  json.RawMessage `json:"inputSchema"`
 	OutputSchema json.RawMessage `json:"outputSchema"`
-	Annotations  struct {
-		Title           string `json:"title"`
-		ReadOnlyHint    bool   `json:"readOnlyHint"`
-		DestructiveHint *bool  `json:"destructiveHint"`
-		IdempotentHint  bool   `json:"idempotentHint"`
-		OpenWorldHint   *bool  `json:"openWorldHint"`
-	} `json:"annotations"`
+	Annotations  hints           `json:"annotations"`
+}
+
+// hints are what a server says of a tool. None of them loosens a rule.
+type hints struct {
+	Title       string `json:"title"`
+	ReadOnly    bool   `json:"readOnlyHint"`
+	Destructive bool   `json:"destructiveHint"`
+	Idempotent  bool   `json:"idempotentHint"`
+	OpenWorld   bool   `json:"openWorldHint"`
+}
+
+// reads says whether the tool is said to change nothing. One that is said to
+// destroy as well is not believed.
+func (h *hints) reads() bool { return h.ReadOnly && !h.Destructive }
+
+// claims are the hints that a person should know who approves a call. Those that
+// were not given say nothing, whatever the protocol supposes then: nearly no
+// server gives them, and a warning that is always there is not read.
+func (h *hints) claims() (list []string) {
+	add := func(yes bool, text string) {
+		if yes {
+			list = append(list, text)
+		}
+	}
+	add(h.Destructive, "it may destroy or overwrite something")
+	add(h.reads(), "it only reads")
+	add(h.Idempotent && !h.reads(), "doing it twice changes no more than once")
+	add(h.OpenWorld, "it reaches the world outside")
+	return list
 }
 
 // listTools reads the server's tools. A tool that cannot be used costs itself
@@ -154,7 +177,9 @@ func define(raw json.RawMessage) (definition, error) {
 	}
 	_ = strict.Unmarshal(fields["title"], &d.Title, lenient)
 	_ = strict.Unmarshal(fields["description"], &d.Description, lenient)
-	_ = strict.Unmarshal(fields["annotations"], &d.Annotations, lenient)
+	if strict.Unmarshal(fields["annotations"], &d.Annotations, lenient) != nil {
+		d.Annotations = hints{} // half of them could say the opposite
+	}
 	d.InputSchema, d.OutputSchema = fields["inputSchema"], fields["outputSchema"]
 	return d, nil
 }
@@ -181,7 +206,7 @@ func missing(raw json.RawMessage) bool {
 // newRemote makes a tool of a definition. The error says why it cannot be one.
 func newRemote(s *server, d definition) (*remote, []string, error) {
 	var warnings []string
-	t := &remote{s: s, real: d.Name, readOnly: d.Annotations.ReadOnlyHint}
+	t := &remote{s: s, real: d.Name, readOnly: d.Annotations.reads(), again: d.Annotations.Idempotent || d.Annotations.reads()}
 	t.spec = tool.Spec{
 		Name:        ToolName(s.cfg.Name, d.Name),
 		Title:       excerpt(d.Title, 200),
@@ -189,6 +214,7 @@ func newRemote(s *server, d definition) (*remote, []string, error) {
 		Server:      s.cfg.Name,
 		Deferred:    !s.cfg.AlwaysLoad,
 		Hint:        excerpt(s.cfg.Description, 500),
+		Claims:      d.Annotations.claims(),
 	}
 	if t.spec.Title == "" {
 		t.spec.Title = excerpt(d.Annotations.Title, 200)

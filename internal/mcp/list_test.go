@@ -132,31 +132,61 @@ func TestIncludeAndExclude(t *testing.T) {
 	}
 }
 
-// Hints feed concurrency; they loosen nothing unless the user trusts the server.
+// Hints feed concurrency and what a person reads; they loosen nothing unless the
+// user trusts the server, and what contradicts itself is not believed.
 func TestHints(t *testing.T) {
-	trusted := stdioServer("trusted", "sdk")
+	const list = `list:{"tools":[
+		{"name":"none","inputSchema":{}},
+		{"name":"reads","inputSchema":{},"annotations":{"readOnlyHint":true,"idempotentHint":true}},
+		{"name":"both","inputSchema":{},"annotations":{"readOnlyHint":true,"destructiveHint":true,"openWorldHint":true}},
+		{"name":"again","inputSchema":{},"annotations":{"idempotentHint":true,"destructiveHint":false,"openWorldHint":false}},
+		{"name":"odd","inputSchema":{},"annotations":{"readOnlyHint":true,"title":7,"destructiveHint":true}}]}`
+	mode := strings.NewReplacer("\n", "", "\t", "").Replace(list)
+	trusted := stdioServer("trusted", mode)
 	trusted.Trust, trusted.AlwaysLoad = true, true
-	r := newRig(t, Options{}, stdioServer("good", "sdk"), trusted)
+	r := newRig(t, Options{}, stdioServer("s", mode), trusted)
 	r.ready()
-	type hints struct {
+	type said struct {
 		Overlap, Deferred bool
 		Effect            tool.Effect
+		Claims            []string
 	}
-	got := map[string]hints{}
-	for _, name := range []string{"mcp__good__echo", "mcp__good__grow", "mcp__trusted__echo", "mcp__trusted__grow"} {
+	got := map[string]said{}
+	for _, name := range r.names() {
 		x := r.tool(name)
 		a := x.(tool.Accessor).Access(nil)
 		if !a.Outside {
 			t.Errorf("%s says that it touches nothing", name)
 		}
-		got[name] = hints{a.Overlap, x.Spec().Deferred, x.Spec().Effect}
+		got[name] = said{a.Overlap, x.Spec().Deferred, x.Spec().Effect, x.Spec().Claims}
 	}
-	want := map[string]hints{
-		"mcp__good__echo": {true, true, tool.EffectUnknown}, "mcp__good__grow": {false, true, tool.EffectUnknown},
-		"mcp__trusted__echo": {true, false, tool.EffectNone}, "mcp__trusted__grow": {false, false, tool.EffectUnknown},
+	reads, both, again := []string{"it only reads"}, []string{"it may destroy or overwrite something", "it reaches the world outside"}, []string{"doing it twice changes no more than once"}
+	unknown, none := tool.EffectUnknown, tool.EffectNone
+	want := map[string]said{
+		"mcp__s__none": {false, true, unknown, nil}, "mcp__s__reads": {true, true, unknown, reads}, "mcp__s__both": {false, true, unknown, both},
+		"mcp__s__again": {false, true, unknown, again}, "mcp__s__odd": {false, true, unknown, nil},
+		"mcp__trusted__none": {false, false, unknown, nil}, "mcp__trusted__reads": {true, false, none, reads}, "mcp__trusted__both": {false, false, unknown, both},
+		"mcp__trusted__again": {false, false, unknown, again}, "mcp__trusted__odd": {false, false, unknown, nil},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("hints (-want +got):\n%s", diff)
+	}
+}
+
+// Of a call that was lost the caller is told what the server says of doing it
+// again. BUG-MC-03: nobody does it unasked.
+func TestLostCallsThatMayBeRepeated(t *testing.T) {
+	const list = `{"tools":[{"name":"t","inputSchema":{}},{"name":"again","inputSchema":{},"annotations":{"idempotentHint":true}},{"name":"reads","inputSchema":{},"annotations":{"readOnlyHint":true}}]}`
+	r := newRig(t, Options{}, stdioServer("s", "crashes:"+list))
+	r.ready()
+	for name, want := range map[string]bool{"t": false, "again": true, "reads": true} {
+		res := r.call("mcp__s__"+name, `{}`)
+		if got := strings.Contains(res.Text(), "is not known, but the server says that it can be repeated without harm"); got != want || res.Code != tool.CodeFailed {
+			t.Errorf("%s: %s", name, res.Text())
+		}
+	}
+	if got := r.Status()[0].Restarts; got > 3 {
+		t.Errorf("%d restarts after three crashes", got)
 	}
 }
 

@@ -174,7 +174,7 @@ func (s *server) same(tools []*remote) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tools != nil && slices.EqualFunc(s.tools, tools, func(a, b *remote) bool {
-		return a.real == b.real && a.readOnly == b.readOnly && reflect.DeepEqual(a.spec, b.spec)
+		return a.real == b.real && a.readOnly == b.readOnly && a.again == b.again && reflect.DeepEqual(a.spec, b.spec)
 	})
 }
 

@@ -56,7 +56,7 @@ func serveStdio(mode string) {
 				s.print(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n")
 			}
 			s.text(r.ID, fmt.Sprint(lists))
-		case r.Method == "tools/list" && mode == "list":
+		case r.Method == "tools/list" && (mode == "list" || mode == "crashes"):
 			s.result(r.ID, "%s", arg)
 		case r.Method == "tools/list" && mode == "cursor": // for ever the same page
 			s.result(r.ID, `{"tools":[{"name":"a","inputSchema":{"type":"object"}},{"name":"b","inputSchema":{"type":"object"}}],"nextCursor":"c1"}`)
@@ -106,6 +106,8 @@ func modernServer(s *raw, arg string) {
 
 func callStdio(s *raw, mode, arg string, r request) {
 	switch mode {
+	case "crashes":
+		os.Exit(7)
 	case "crash":
 		if string(r.Params.Args) == `{}` {
 			fmt.Fprintln(os.Stderr, "panic: out of luck")

@@ -441,6 +441,23 @@ func (p *Policy) Forbids(name string) string {
 	return ""
 }
 
+// Withheld returns the names, and the patterns that end with `*`, of the tools of
+// MCP servers that rules deny whole, whether such tools are there or not: their
+// servers may not have answered yet. A pattern with `*` elsewhere is left out; the
+// calls that it denies are denied all the same.
+func (p *Policy) Withheld() []string {
+	var names []string
+	for _, r := range p.deny {
+		if r.path != nil || r.command != nil || r.domain != "" || !strings.HasPrefix(r.name, "mcp__") {
+			continue
+		}
+		if head := strings.TrimSuffix(r.name, "*"); !strings.Contains(head, "*") {
+			names = append(names, r.name)
+		}
+	}
+	return names
+}
+
 // Hidden says whether a rule forbids reading the file, so that a tool which
 // reads many files can leave it out. The path is absolute and resolved.
 func (p *Policy) Hidden(path string) bool {

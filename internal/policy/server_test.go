@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"capstan/internal/sched"
 	"capstan/internal/tool"
 )
@@ -61,6 +63,22 @@ func TestForbids(t *testing.T) {
 		if got := p.ForbidsAll("mcp__a__"); got != want {
 			t.Errorf("%s forbids a: %v, want %v", rule, got, want)
 		}
+	}
+}
+
+// What rules withhold of servers that have not answered. S2-019
+func TestWithheld(t *testing.T) {
+	var rules []Rule
+	for _, text := range []string{"deny mcp__a__x", "deny mcp__b", "deny mcp__c__*", "deny mcp__d__x*", "deny mcp__e__*y", "deny mcp__f__x*y*",
+		"deny Bash(mcp__a:*)", "deny Bash", "deny *", "ask mcp__g__x", "allow mcp__h__x"} {
+		rules = append(rules, ruleOf(text)...)
+	}
+	p, _, err := New(Options{Dir: t.TempDir(), Rules: rules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"mcp__a__x", "mcp__b", "mcp__c__*", "mcp__d__x*"}, p.Withheld()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -54,7 +54,7 @@ func (e *Entry) Same(o *Entry) bool {
 	}
 	a, b := &e.spec, &o.spec
 	return a.Name == b.Name && a.Title == b.Title && a.Description == b.Description && a.Server == b.Server &&
-		a.Class == b.Class && a.Effect == b.Effect && a.Waits == b.Waits &&
+		a.Class == b.Class && a.Effect == b.Effect && a.Waits == b.Waits && slices.Equal(a.Claims, b.Claims) &&
 		bytes.Equal(a.Input, b.Input) && bytes.Equal(a.Output, b.Output)
 }
 

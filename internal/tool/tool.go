@@ -112,6 +112,9 @@ type Spec struct {
 	Deferred    bool   // found by tool_search instead of being declared
 	Hint        string // search words that the name and description lack
 	Server      string // the MCP server it comes from; empty for our own
+	// Claims are what its server says of it and what a person who has to approve a
+	// call should read: short, our own words. They decide nothing.
+	Claims []string
 }
 
 // Source says who made a call. The executor sets it, from the authority that

@@ -192,7 +192,7 @@ func TestSame(t *testing.T) {
 		"name": func(s *tool.Spec) { s.Name = "b" }, "title": func(s *tool.Spec) { s.Title = "" }, "description": func(s *tool.Spec) { s.Description = "" },
 		"input": func(s *tool.Spec) { s.Input = json.RawMessage(`{ }`) }, "output": func(s *tool.Spec) { s.Output = nil },
 		"class": func(s *tool.Spec) { s.Class = tool.Control }, "effect": func(s *tool.Spec) { s.Effect = tool.EffectNone },
-		"waits": func(s *tool.Spec) { s.Waits = true }, "server": func(s *tool.Spec) { s.Server = "s" },
+		"waits": func(s *tool.Spec) { s.Waits = true }, "claims": func(s *tool.Spec) { s.Claims = []string{"it only reads"} }, "server": func(s *tool.Spec) { s.Server = "s" },
 	} {
 		other := base
 		change(&other)

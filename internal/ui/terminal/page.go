@@ -52,6 +52,9 @@ func (p *page) begin() {
 // body is what there is to know about the call.
 func (p *page) body(q *sched.Question, limit int) {
 	p.line("", title(q), "")
+	if claims := q.Entry.Spec().Claims; len(claims) > 0 {
+		p.line("", "Its server says: "+strings.Join(claims, "; "), "")
+	}
 	p.line("", "Why: "+orNone(q.Verdict.Reason), "")
 	p.arguments(q.Call.Args, limit)
 	if p.diff != "" {

@@ -81,6 +81,8 @@ func TestPages(t *testing.T) {
 		"nested": {tool: &fake{spec: edit}, source: tool.FromProgram, parent: "call_7", why: "writing /ws/a.txt needs approval in approval mode default",
 			args: `{"file_path":"a.txt","old_string":"one\ntwo","new_string":"","replace_all":true,"n":12345678901234567890}`,
 			diff: "--- a.txt\n+++ a.txt\n@@ -1,2 +1 @@\n-one\n-two\n+\tzwei\n"},
+		"claims": {tool: &fake{spec: tool.Spec{Name: "mcp__db__drop", Server: "db", Claims: []string{"it may destroy or overwrite something", "it reaches the world outside"}}},
+			source: tool.FromModel, args: `{"table":"users"}`, why: "using mcp__db__drop needs approval in approval mode default"},
 		"coloured": {tool: &fake{spec: edit}, source: tool.FromModel, args: `{}`, diff: "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n z\n", color: true},
 		"hostile": {tool: &fake{spec: tool.Spec{Name: "mcp__evil__t", Title: "Read\x1b[2J\u202e", Server: "evil\r", Description: "d"}}, source: tool.FromModel,
 			why:  "using \x1b]0;x\x07",
