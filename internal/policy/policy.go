@@ -447,7 +447,7 @@ func (p *Policy) Forbids(name string) string {
 // calls that it denies are denied all the same.
 func (p *Policy) Withheld() []string {
 	var names []string
-	for _, r := range p.deny {
+	for _, r := range p.rules.Load().deny {
 		if r.path != nil || r.command != nil || r.domain != "" || !strings.HasPrefix(r.name, "mcp__") {
 			continue
 		}

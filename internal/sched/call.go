@@ -68,7 +68,6 @@ func (rt *Runtime) submit(ctx context.Context, view func() *tool.View, turn *gro
 	}
 	j.owed = true
 	if j.outdated(shown) {
-		j.fail(tool.Fail(tool.CodeStale, "the definition of %s changed after it was declared to you, so nothing was run; the new one is declared now: read it and repeat the call", j.call.Name))
 		return j
 	}
 	if j.result = j.validate("%s was not run: %v"); j.result != nil {
@@ -81,10 +80,19 @@ func (rt *Runtime) submit(ctx context.Context, view func() *tool.View, turn *gro
 	return j
 }
 
-// outdated says whether the model wrote the call by another definition than the
-// one that would run. What came out of tool_call was not declared.
+// outdated refuses a call that was written by another definition than the one that
+// would run: as it was declared to the model, or, for a call of a program, as the
+// model found it. What came out of tool_call was looked at there.
 func (j *job) outdated(shown *tool.Entry) bool {
-	return shown != nil && !j.bridge && !j.nested && !j.entry.Same(shown)
+	if shown == nil || j.bridge || j.entry.Same(shown) {
+		return false
+	}
+	why := "the definition of %s changed after it was declared to you, so nothing was run; the new one is declared now: read it and repeat the call"
+	if j.nested {
+		why = "the definition of %s changed after you read it, so this call was not run; look at it again (tool_search finds it with select:%[1]s) and write the program anew"
+	}
+	j.fail(tool.Fail(tool.CodeStale, why, j.call.Name))
+	return true
 }
 
 // callable says whether the call may run under its own name.

@@ -140,9 +140,9 @@ type Call struct {
 	// nil for every call that a model made. No hook, policy, observer or tool
 	// ever gets to see it.
 	Parent *Parent
-	// Shown is the definition that the model was sent before it made the call;
-	// nil when that is not known. A call whose tool has another one by now is
-	// refused as STALE_TOOL. Like Parent, nobody beyond the executor sees it.
+	// Shown is the definition that the model was sent before it made the call, or
+	// that it found before it wrote the program which makes it; nil when that is
+	// not known. A call whose tool has another one by now is refused as STALE_TOOL. Like Parent, nobody beyond the executor sees it.
 	Shown *Entry
 	// ParentID is for traces and people. No decision reads it (ruling 3).
 	ParentID string
