@@ -15,10 +15,10 @@ import (
 var askUserText string
 
 const askUserInput = `{"type":"object","properties":{"questions":{"type":"array","minItems":1,"maxItems":4,"items":{"type":"object","properties":{` +
-	`"question":{"type":"string","minLength":1},` +
-	`"header":{"type":"string","maxLength":20,"description":"a word or two"},` +
+	`"question":{"type":"string"},` +
+	`"header":{"type":"string","maxLength":20},` +
 	`"options":{"type":"array","minItems":2,"maxItems":4,"items":{"type":"object","properties":{` +
-	`"label":{"type":"string","minLength":1},"description":{"type":"string"}},"required":["label"],"additionalProperties":false}},` +
+	`"label":{"type":"string"},"description":{"type":"string"}},"required":["label"],"additionalProperties":false}},` +
 	`"multiSelect":{"type":"boolean"}` +
 	`},"required":["question","options"],"additionalProperties":false}}},"required":["questions"],"additionalProperties":false}`
 

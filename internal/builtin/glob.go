@@ -20,7 +20,7 @@ import (
 var globText string
 
 const globInput = `{"type":"object","properties":{"pattern":{"type":"string"},` +
-	`"path":{"type":"string","description":"directory to start from"}},"required":["pattern"],"additionalProperties":false}`
+	`"path":{"type":"string","description":"where to start"}},"required":["pattern"],"additionalProperties":false}`
 
 const globOutput = `{"type":"object","properties":{"files":{"type":"array","items":{"type":"string"}}},"required":["files"]}`
 

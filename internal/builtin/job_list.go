@@ -27,7 +27,7 @@ type jobList struct {
 func newJobList(jobs *shell.Jobs) tool.Tool {
 	return &jobList{jobs: jobs, spec: tool.Spec{
 		Name: "job_list", Title: "JobList", Description: text(jobListText), Output: json.RawMessage(jobListOutput),
-		Effect: tool.EffectNone, Hint: "background process running",
+		Effect: tool.EffectNone, Seldom: true, Hint: "background process running",
 	}}
 }
 

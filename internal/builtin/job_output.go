@@ -16,7 +16,7 @@ var jobOutputText string
 
 const jobOutputInput = `{"type":"object","properties":{` +
 	`"job_id":{"type":"string"},` +
-	`"since":{"type":"integer","minimum":0,"description":"first byte wanted, from an earlier next"},` +
+	`"since":{"type":"integer","minimum":0,"description":"first byte: an earlier next"},` +
 	`"wait":{"type":"integer","minimum":0,"maximum":600000,"description":"ms to wait for its end"}` +
 	`},"required":["job_id"],"additionalProperties":false}`
 
@@ -34,7 +34,7 @@ func newJobOutput(jobs *shell.Jobs) tool.Tool {
 	return &jobOutput{jobs: jobs, spec: tool.Spec{
 		Name: "job_output", Title: "JobOutput", Description: text(jobOutputText),
 		Input: json.RawMessage(jobOutputInput), Output: json.RawMessage(jobOutputOutput),
-		Effect: tool.EffectNone, Waits: true, Hint: "background log tail wait",
+		Effect: tool.EffectNone, Seldom: true, Waits: true, Hint: "background log tail wait",
 	}}
 }
 

@@ -26,7 +26,7 @@ type jobStop struct {
 func newJobStop(jobs *shell.Jobs) tool.Tool {
 	return &jobStop{jobs: jobs, spec: tool.Spec{
 		Name: "job_stop", Title: "JobStop", Description: text(jobStopText), Input: json.RawMessage(jobStopInput),
-		Effect: tool.EffectNone, Hint: "kill background process end",
+		Effect: tool.EffectNone, Seldom: true, Hint: "kill background process end",
 	}}
 }
 

@@ -17,7 +17,7 @@ import (
 var listDirectoryText string
 
 const listDirectoryInput = `{"type":"object","properties":{` +
-	`"path":{"type":"string","description":"default: the working directory"}},"additionalProperties":false}`
+	`"path":{"type":"string","description":"default: ."}},"additionalProperties":false}`
 
 const listDirectoryOutput = `{"type":"object","properties":{"entries":{"type":"array","items":{"type":"object","properties":{` +
 	`"name":{"type":"string"},"type":{"enum":["file","directory","symlink","other"]},"size":{"type":"integer"}},` +

@@ -20,8 +20,8 @@ var readFileText string
 const readFileInput = `{"type":"object","properties":{` +
 	`"file_path":{"type":"string"},` +
 	`"offset":{"type":"integer","minimum":0,"description":"first line, 0-based"},` +
-	`"limit":{"type":"integer","minimum":1,"description":"number of lines"},` +
-	`"column":{"type":"integer","minimum":0,"description":"characters of the first line to skip"}` +
+	`"limit":{"type":"integer","minimum":1,"description":"lines"},` +
+	`"column":{"type":"integer","minimum":0,"description":"characters to skip in that line"}` +
 	`},"required":["file_path"],"additionalProperties":false}`
 
 const readFileOutput = `{"type":"object","properties":{` +

@@ -25,9 +25,9 @@ var runShellText string
 // schema, never clamped (BUG-CM-05).
 const runShellInput = `{"type":"object","properties":{` +
 	`"command":{"type":"string"},` +
-	`"timeout":{"type":"integer","minimum":1,"maximum":600000,"description":"ms, default 120000; a job has none unless given"},` +
+	`"timeout":{"type":"integer","minimum":1,"maximum":600000,"description":"ms, default 120000, none for a job"},` +
 	`"directory":{"type":"string"},` +
-	`"is_background":{"type":"boolean","description":"run as a job that outlives this call"},` +
+	`"is_background":{"type":"boolean","description":"run as a job that outlives the call"},` +
 	`"description":{"type":"string"}` +
 	`},"required":["command"],"additionalProperties":false}`
 
@@ -173,7 +173,7 @@ func (t *runShell) start(ctx context.Context, call *tool.Call, c shell.Command) 
 	}
 	r := jobResult(out, 0)
 	if out.Running {
-		r.Parts = append(r.Parts, msg.TextPart(fmt.Sprintf("[Started in the background as %s. job_output shows what it prints, job_stop ends it.]", job.ID)))
+		r.Parts = append(r.Parts, msg.TextPart(fmt.Sprintf("[Started in the background as job_id %s. job_output {job_id, wait?: ms} shows what it prints and, with wait, waits for its end; job_stop {job_id} ends it.]", job.ID)))
 	}
 	return r, nil
 }

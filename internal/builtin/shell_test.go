@@ -277,7 +277,7 @@ func TestJobTools(t *testing.T) {
 
 	s.id = "call_1/1"
 	step("run_shell_command", obj{"command": "echo up; sleep 300", "is_background": true}, seen{tool.Success, "",
-		"up\n[job-1: running for $TIME; since: 3 continues here]\n[Started in the background as job-1. job_output shows what it prints, job_stop ends it.]",
+		"up\n[job-1: running for $TIME; since: 3 continues here]\n[Started in the background as job_id job-1. job_output {job_id, wait?: ms} shows what it prints and, with wait, waits for its end; job_stop {job_id} ends it.]",
 		`{"jobId":"job-1","running":true,"next":3}`})
 	s.id = "call_12"
 	step("run_shell_command", obj{"command": "no-such-program-anywhere", "is_background": true}, seen{tool.Success, "",

@@ -18,7 +18,7 @@ import (
 var skillText string
 
 const skillInput = `{"type":"object","properties":{` +
-	`"skill":{"type":"string","description":"name; without it all are listed"}` +
+	`"skill":{"type":"string","description":"name; none: list all"}` +
 	`},"additionalProperties":false}`
 
 const skillOutput = `{"type":"object","properties":{"name":{"type":"string"},"folder":{"type":"string"},"files":{"type":"array","items":{"type":"string"}},` +

@@ -143,4 +143,4 @@ func (x *Exec) Describe(v *tool.View) string {
 }
 
 // discovery tells how to find what is not documented (S1-013, S1-047 to S1-051).
-const discovery = "More tools can be called: find them with tool_search, a direct call outside of JavaScript, then call them in a later exec by the exact jsName it returns. Reuse schemas still in this conversation; when one is gone, search again before writing arguments."
+const discovery = "More tools can be called: find them with tool_search, a direct call outside of JavaScript, then call them in a later exec by the exact jsName it returns. Reuse schemas still in this conversation; search again before writing arguments when one is gone."

@@ -96,7 +96,7 @@ func TestDescriptionOfDeferredTools(t *testing.T) {
 	}
 	for _, guidance := range []string{ // S1-047 S1-048 S1-049 S1-050 S1-051
 		"find them with tool_search, a direct call outside of JavaScript", "in a later exec by the exact jsName it returns",
-		"Reuse schemas still in this conversation", "when one is gone, search again before writing arguments",
+		"Reuse schemas still in this conversation", "search again before writing arguments when one is gone",
 	} {
 		if !strings.Contains(many, guidance) {
 			t.Errorf("the description does not say %q", guidance)

@@ -60,8 +60,8 @@ func NewExec(o Options) *Exec {
 		Effect:      tool.EffectNone, // each of its calls is judged by itself
 		Waits:       true,
 		Input: json.RawMessage(`{"type":"object","properties":{` +
-			`"source":{"type":"string","description":"The program."},` +
-			`"description":{"type":"string","description":"What it does, in a few words, for the user."}},` +
+			`"source":{"type":"string"},` +
+			`"description":{"type":"string","description":"For the user: what it does, in a few words."}},` +
 			`"required":["source"],"additionalProperties":false}`),
 	}}
 }

@@ -78,7 +78,7 @@ func (s *Search) Describe(v *tool.View) string {
 		return text + " It is no part of `tools`."
 	}
 	if bridged, _ := v.Reach(tool.ToolCallName); bridged {
-		text += " Call what it finds through " + tool.ToolCallName + ". Reuse schemas that are still in this conversation; when one is gone, search again before writing arguments."
+		text += " Call what it finds through " + tool.ToolCallName + ". Reuse schemas still in this conversation; search again before writing arguments when one is gone."
 	}
 	return text + serversText(v, s.opt.Servers)
 }

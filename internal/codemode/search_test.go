@@ -500,6 +500,44 @@ func TestMarkedTools(t *testing.T) {
 	}
 }
 
+// A tool that is seldom needed is left to search in code mode only, and only its
+// signature is: programs call it as before. Without search it is shown.
+func TestSeldomTools(t *testing.T) {
+	rare := echo("rare")
+	rare.spec.Seldom = true
+	type state struct{ declared, documented, deferred, found bool }
+	for _, tc := range []struct {
+		name  string
+		mode  tool.Mode
+		scope tool.Scope
+		want  state
+	}{
+		{"code", tool.Code, tool.Scope{}, state{deferred: true, found: true}},
+		{"code, visible", tool.Code, tool.Scope{Visible: []string{"rare"}}, state{documented: true, found: true}},
+		{"code, eager", tool.Code, tool.Scope{Eager: []string{"rare"}}, state{documented: true, found: true}},
+		{"code, no search", tool.Code, tool.Scope{Disallow: []string{tool.ToolSearchName}}, state{documented: true, deferred: true, found: true}},
+		{"both", tool.Both, tool.Scope{}, state{declared: true, documented: true, found: true}},
+		{"direct", tool.Direct, tool.Scope{}, state{declared: true, found: true}},
+	} {
+		d := newDesk(t, tc.mode, rare)
+		d.in = tc.scope
+		v := d.view()
+		got := state{documented: codemode.Documented(v)["rare"] != "", deferred: v.Deferred("rare"), found: v.Find("rare") != nil}
+		for _, decl := range v.Declarations() {
+			got.declared = got.declared || decl.Name == "rare"
+		}
+		if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(state{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+		}
+		if tc.mode == tool.Direct && v.Searches() {
+			t.Error("direct mode has a search for nothing")
+		}
+		if tc.name == "code" {
+			d.want(`text((await tools.rare({n: 1})).output, ALL_TOOLS.find((t) => t.name === "rare").deferred)`, `{"n":1} true`)
+		}
+	}
+}
+
 // Searches beside each other, while servers come and go, see one state or
 // another, never a mixture.
 func TestSearchWhileTheRegistryChanges(t *testing.T) {

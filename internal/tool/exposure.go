@@ -230,6 +230,7 @@ type scope struct {
 	narrow, pick                    bool // Allow, Eager were given
 	none                            bool // Allow is empty: there is nothing that a gateway could lead to
 	sub                             bool // of a subagent
+	code                            bool // programs are the only way to a tool
 
 	// exec, search and call say that exec, tool_search and tool_call are
 	// registered and admitted; lazy that something is deferred or a server
@@ -257,11 +258,11 @@ func (s *scope) note(sp *Spec) {
 	s.lazy = s.lazy || s.deferred(sp)
 }
 
-func newScope(s Scope) *scope {
+func newScope(m Mode, s Scope) *scope {
 	return &scope{
 		allow: newMatcher(s.Allow), disallow: newMatcher(s.Disallow),
 		eager: newMatcher(s.Eager), visible: newMatcher(s.Visible),
-		narrow: s.Allow != nil, none: s.Allow != nil && len(s.Allow) == 0, pick: s.Eager != nil, lazy: s.Servers, sub: s.Subagent,
+		narrow: s.Allow != nil, none: s.Allow != nil && len(s.Allow) == 0, pick: s.Eager != nil, code: m == Code, lazy: s.Servers, sub: s.Subagent,
 	}
 }
 
@@ -280,7 +281,7 @@ func (s *scope) deferred(sp *Spec) bool {
 	if s.pick { // it marks tools of servers too, which are deferred by themselves
 		return !s.eager.match(sp)
 	}
-	return sp.Deferred
+	return sp.Deferred || sp.Seldom && s.code
 }
 
 // serves says whether some tool of a server may be in the scope.

@@ -108,10 +108,13 @@ type Spec struct {
 	Output      json.RawMessage // JSON Schema of Result.Data, if it is known
 	Class       Class
 	Effect      Effect
-	Waits       bool   // waits for another call, a job or a person, so it holds no slot
-	Deferred    bool   // found by tool_search instead of being declared
-	Hint        string // search words that the name and description lack
-	Server      string // the MCP server it comes from; empty for our own
+	Waits       bool // waits for another call, a job or a person, so it holds no slot
+	Deferred    bool // found by tool_search instead of being declared
+	// Seldom defers a tool in code mode only, where that leaves nothing out but its
+	// signature: a program calls it all the same, and what leads to it names it.
+	Seldom bool
+	Hint   string // search words that the name and description lack
+	Server string // the MCP server it comes from; empty for our own
 	// Claims are what its server says of it and what a person who has to approve a
 	// call should read: short, our own words. They decide nothing.
 	Claims []string

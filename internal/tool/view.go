@@ -33,7 +33,7 @@ type Binding struct {
 }
 
 func newView(sorted []*Entry, byName map[string]*Entry, m Mode, s Scope) *View {
-	v := &View{mode: m, scope: s.clone(), ready: newScope(s), byName: byName,
+	v := &View{mode: m, scope: s.clone(), ready: newScope(m, s), byName: byName,
 		reach: make(map[*Entry]reach, len(sorted)), js: make(map[string]*Entry, len(sorted))}
 	v.declare = sync.OnceValue(v.declarations)
 	for _, e := range sorted {

@@ -214,7 +214,7 @@ func TestWireEqualsExecutor(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	pool := []tool.Spec{
 		{Name: "exec"}, {Name: "tool_search"}, {Name: "tool_call"}, {Name: "agent"}, {Name: "task_stop", Class: tool.Hidden},
-		{Name: "read"}, {Name: "re.ad"}, {Name: "re-ad", Deferred: true}, {Name: "write", Deferred: true}, {Name: "then"}, {Name: "_then"},
+		{Name: "read"}, {Name: "re.ad"}, {Name: "re-ad", Deferred: true}, {Name: "rare", Seldom: true}, {Name: "write", Deferred: true}, {Name: "then"}, {Name: "_then"},
 		{Name: "mcp__s__a", Server: "s", Deferred: true}, {Name: "mcp__s__b", Server: "s"}, {Name: "mcp__t__a", Server: "t", Deferred: true},
 		{Name: "mcp__x__y__z", Server: "x__y"}, {Name: "host", Class: tool.Control}, {Name: "secret", Class: tool.Hidden}, {Name: "relay", Class: tool.Gateway},
 	}
@@ -343,7 +343,7 @@ func (r reference) deferred(s tool.Spec) bool {
 	if r.scope.Eager != nil {
 		return !r.lists(r.scope.Eager, s)
 	}
-	return s.Deferred
+	return s.Deferred || s.Seldom && r.mode == tool.Code
 }
 
 func (r reference) collides(s tool.Spec) bool {
