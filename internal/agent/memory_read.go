@@ -21,7 +21,7 @@ var errNoFile = errors.New("it is no regular file")
 // readMemory reads a file whose links are resolved, and makes text of it. It
 // opens nothing but a regular file, and never waits for one.
 func readMemory(path string) (text string, cut bool, warning string, err error) {
-	data, size, err := readStart(path)
+	data, size, err := readStart(path, maxMemoryFile)
 	if err != nil {
 		return "", false, "", err
 	}
@@ -44,9 +44,9 @@ func readMemory(path string) (text string, cut bool, warning string, err error) 
 	return text, cut, warning, nil
 }
 
-// readStart returns what a file begins with, at most a byte more than the
-// limit, and its size.
-func readStart(path string) ([]byte, int64, error) {
+// readStart returns what a file begins with, at most a byte more than most, and
+// its size.
+func readStart(path string, most int64) ([]byte, int64, error) {
 	before, err := os.Lstat(path)
 	if err != nil {
 		return nil, 0, err
@@ -66,7 +66,7 @@ func readStart(path string) ([]byte, int64, error) {
 	if !os.SameFile(before, after) {
 		return nil, 0, errors.New("it was exchanged while it was being opened")
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxMemoryFile+1))
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	return data, max(after.Size(), int64(len(data))), err
 }
 
