@@ -328,7 +328,8 @@ func (r reference) lists(patterns []string, s tool.Spec) bool {
 }
 
 func (r reference) inScope(s tool.Spec) bool {
-	free := s.Name == "exec" || s.Name == "tool_search" || s.Name == "tool_call"
+	// What leads to tools needs no name of its own, unless there are none.
+	free := len(r.scope.Allow) > 0 && (s.Name == "exec" || s.Name == "tool_search" || s.Name == "tool_call")
 	return !r.lists(r.scope.Disallow, s) && (r.scope.Allow == nil || free || r.lists(r.scope.Allow, s))
 }
 
