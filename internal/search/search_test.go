@@ -376,6 +376,7 @@ func TestHostileQueries(t *testing.T) {
 func FuzzSearch(f *testing.F) {
 	f.Add("mcp__a__b", "Reads a file. Or not.", `{"properties":{"a":{"enum":["x"]}}}`, "+read 'file' a_b")
 	f.Add("查询", "获取。", `[`, "查 询カタ ひら")
+	f.Add("send_all", "Sends storm warnings. To all!", `{"properties":{"rain":{}}}`, "Please send a message to all of the people in the house. Is there a storm? Rain; 'sun' +file.")
 	x := office()
 	f.Fuzz(func(t *testing.T, name, description, schema, q string) {
 		x.Replace("fuzz", []Document{{Name: name, Title: q, Description: description, Schema: []byte(schema)}, {Name: name + "2", Hint: description}})
