@@ -338,11 +338,15 @@ func (r *ranker) top(n int, keep func(string) bool) []candidate {
 // insert puts c into its place among the best n, instead of a worse one of the
 // same name.
 func insert(out []candidate, c candidate, n int) []candidate {
-	if same := slices.IndexFunc(out, func(o candidate) bool { return o.name() == c.name() }); same >= 0 {
-		if out[same].compare(c) <= 0 {
+	for i := range out {
+		if out[i].seg == c.seg || out[i].name() != c.name() { // a segment has each name once
+			continue
+		}
+		if out[i].compare(c) <= 0 {
 			return out
 		}
-		out = slices.Delete(out, same, same+1)
+		out = slices.Delete(out, i, i+1)
+		break
 	}
 	at, _ := slices.BinarySearchFunc(out, c, candidate.compare)
 	out = slices.Insert(out, at, c)
