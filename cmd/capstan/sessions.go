@@ -23,9 +23,10 @@ func newSessions() *cobra.Command {
 		Args:  cobra.NoArgs,
 		Example: `  capstan sessions list
   capstan sessions show 3f2a
-  capstan sessions export 3f2a --format json > session.json`,
+  capstan sessions export 3f2a --format json > session.json
+  capstan sessions audit 3f2a`,
 	}
-	cmd.AddCommand(newSessionsList(), newSessionsShow(), newSessionsExport())
+	cmd.AddCommand(newSessionsList(), newSessionsShow(), newSessionsExport(), newSessionsAudit())
 	return cmd
 }
 

@@ -309,7 +309,7 @@ func TestRecordedRewrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(log), `"id":"c1","name":"read_file","args":"{\"path\":\"rewritten\"}"`) || began != "read_file" || seen != 3 {
+	if !strings.Contains(string(log), `"id":"c1","name":"read_file","args":"{\"path\":\"rewritten\"}"`) || began != "read_file" || seen != 4 {
 		t.Errorf("%q began, %d events; the log:\n%s", began, seen, log)
 	}
 }

@@ -88,6 +88,12 @@ func (a *Agent) observe(e sched.Event) {
 	if r != nil {
 		r.book.see(&e, a.pace)
 	}
+	if e.Kind == sched.Decided {
+		err := a.record(func(l *session.Log) error { return l.Decision(decision(&e)) })
+		if err != nil && r != nil {
+			r.fail(err)
+		}
+	}
 	var result *msg.Result
 	if e.Kind == sched.Settled {
 		settled := outcome(e.Result)

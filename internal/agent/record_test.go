@@ -141,3 +141,61 @@ func TestRemarks(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// Each decision is in the record before the call starts, under the true name of
+// the tool: who had the last word, what was shown, and what they said.
+//
+// S0-250 S0-251 S0-256
+func TestRecordedDecisions(t *testing.T) {
+	r := newRig(t, tool.Direct)
+	for _, name := range []string{"free", "asked", "banned"} {
+		r.add(&fake{tool.Spec{Name: name, Description: "d"}, false, func(context.Context, *tool.Invocation) (tool.Result, error) { return tool.Text("done"), nil }})
+	}
+	r.opt.Sched.Policy = judge{"free": {Decision: sched.Allow, By: "mode"}, "asked": {Decision: sched.Ask, Reason: "it writes", By: "mode"}, "banned": {Decision: sched.Deny, Reason: "never", By: "rule"}}
+	r.opt.Sched.Approver = answers(sched.Answer{Allow: true, By: "the user", Grants: []sched.Grant{{Layer: "session", List: "allow", Rule: "asked"}}})
+	r.model.turns = []turn{events(calls("c1", "free", `{}`), calls("c2", "asked", `{}`), calls("c3", "banned", `{}`)), events(llm.Text{Text: "done"})}
+	r.run("go")
+	log, err := os.ReadFile(r.opt.Log.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, started := map[string]session.Decision{}, map[string]bool{}
+	for line := range strings.Lines(string(log)) {
+		var e struct {
+			Decision *session.Decision
+			Start    *session.Start
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Start != nil {
+			started[e.Start.ID] = true
+		}
+		if d := e.Decision; d != nil {
+			if started[d.Call] || len(d.ArgsSHA256) != 64 || (d.Definition != "") != (d.Name == "asked") {
+				t.Errorf("started before: %t, %+v", started[d.Call], d)
+			}
+			d.ArgsSHA256, d.Definition, d.WaitMS = "", "", 0
+			got[d.Call] = *d
+		}
+	}
+	want := map[string]session.Decision{
+		"c1": {Call: "c1", Name: "free", Source: "model", Allowed: true, Stage: "rules", By: "mode", Rules: "allow", Args: "{}"},
+		"c2": {Call: "c2", Name: "asked", Source: "model", Allowed: true, Stage: "person", By: "the user", Rules: "ask", Args: "{}", Asked: "it writes", Grants: []string{"session allow asked"}},
+		"c3": {Call: "c3", Name: "banned", Source: "model", Stage: "rules", By: "rule", Reason: "banned was denied: never", Rules: "deny", Args: "{}"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
+	}
+}
+
+// judge is a policy that says the same of a tool whenever it is asked.
+type judge map[string]sched.Verdict
+
+func (j judge) Decide(_ context.Context, q *sched.Request) sched.Verdict { return j[q.Call.Name] }
+
+type answers sched.Answer
+
+func (a answers) Approve(context.Context, *sched.Question) (sched.Answer, error) {
+	return sched.Answer(a), nil
+}

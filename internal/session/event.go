@@ -23,12 +23,14 @@ const (
 	kindValue   kind = "value"
 	kindCompact kind = "compact"
 	kindRepair  kind = "repair"
+	// kindDecision is for audits alone: no state of a session follows from it.
+	kindDecision kind = "decision"
 )
 
 // known reports whether this version folds events of kind k.
 func (k kind) known() bool {
 	switch k {
-	case kindHeader, kindMessage, kindStart, kindResult, kindTurn, kindValue, kindCompact, kindRepair:
+	case kindHeader, kindMessage, kindStart, kindResult, kindTurn, kindValue, kindCompact, kindRepair, kindDecision:
 		return true
 	}
 	return false
@@ -50,6 +52,8 @@ type event struct {
 	Value   *value       `json:"value,omitempty"`
 	Compact *compact     `json:"compact,omitempty"`
 	Repair  *repair      `json:"repair,omitempty"`
+
+	Decision *Decision `json:"decision,omitempty"`
 
 	// Blobs hold the data of parts; Whole holds the event itself when it is
 	// too long for a line.
