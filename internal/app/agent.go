@@ -13,6 +13,7 @@ import (
 	"capstan/internal/builtin"
 	"capstan/internal/msg"
 	"capstan/internal/session"
+	"capstan/internal/telemetry"
 	"capstan/internal/tool"
 )
 
@@ -45,6 +46,7 @@ type Conversation struct {
 	log   *session.Log
 	seen  *builtin.Seen
 	hooks *conversationHooks
+	otlp  *telemetry.Exporter // nil when spans go nowhere
 }
 
 // Recorded reports whether there is a record that the session can be resumed
@@ -69,6 +71,11 @@ const seenKey = "seen"
 // Close ends the record. The error says that its end could not be written.
 func (c *Conversation) Close() error {
 	c.hooks.end()
+	if c.otlp != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), otlpPatience)
+		defer cancel()
+		c.otlp.Close(ctx)
+	}
 	c.Model.Close()
 	return c.log.Close()
 }
@@ -108,10 +115,13 @@ func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, err
 	s.restoreSeen(state)
 	memory, warnings := agent.LoadMemory(agent.MemoryOptions{Home: s.home, Root: s.project, Dir: s.opt.Dir, Hidden: s.rules.Hidden})
 	c.Notes = append(append(c.Notes, warnings...), s.Warnings[told:]...)
+	if err := s.telemetry(c, o.Version); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	ao := agent.Options{
 		Provider: c.Model.Provider, Family: c.Model.Family, Model: c.Model.Name,
 		System: s.prompt(o, memory), View: s.View, Await: s.awaitCalls, Sched: s.calls, Log: c.log, History: state.Messages,
-		Hosted: c.Model.Hosted, Limits: o.Limits, Structured: s.opt.Structured, Emit: s.startingServers(s.ahead(o.Emit)),
+		Hosted: c.Model.Hosted, Limits: o.Limits, Structured: s.opt.Structured, Emit: c.observed(s.startingServers(s.ahead(o.Emit))),
 	}
 	c.hooks = s.hooksOf(c, prefix != "")
 	ao.Hooks = c.hooks.agent()

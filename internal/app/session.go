@@ -24,6 +24,7 @@ import (
 	"capstan/internal/sandbox/quickjs"
 	"capstan/internal/sched"
 	"capstan/internal/shell"
+	"capstan/internal/telemetry"
 	"capstan/internal/tool"
 )
 
@@ -131,7 +132,7 @@ func Open(o Options) (*Session, error) {
 	}
 	s.runner = quickjs.New(quickjs.Options{Require: set.SandboxRequire, Spares: spares})
 	s.requireLayers = set.SandboxRequire
-	s.shell = shell.New(shell.Options{Secrets: append(shell.DefaultSecrets(), s.keyVariables()...)})
+	s.shell = shell.New(shell.Options{Secrets: append(append(shell.DefaultSecrets(), telemetry.Secrets...), s.keyVariables()...)})
 	s.jobs = shell.NewJobs(s.shell)
 	roots, err := s.roots(project)
 	if err != nil {

@@ -49,6 +49,7 @@ var allowed = map[string][]string{
 	"internal/llm/llmtest/cmd/llmtest":   {"internal/llm/llmtest"},
 	"internal/session":                   {"internal/msg"},
 	"internal/agent":                     {"internal/llm", "internal/sched", "internal/tool", "internal/session", "internal/msg"},
+	"internal/telemetry":                 {"internal/sched", "internal/agent", "internal/tool", "internal/llm", "internal/msg"},
 	"internal/ui/headless":               {"internal/agent", "internal/llm", "internal/sched", "internal/tool", "internal/msg"},
 	"internal/ui/terminal":               {"internal/sched", "internal/tool", "internal/msg"},
 	"internal/mcp":                       {"internal/tool", "internal/schema", "internal/shell", "internal/msg"},

@@ -89,6 +89,9 @@ type Settings struct {
 	// NoYolo says where permissions.disableBypassPermissionsMode is "disable": the
 	// approval mode yolo is not to be had. Any layer can say so.
 	NoYolo Origin
+	// TelemetryOTLP is telemetry.otlp: spans go to the collector that the standard
+	// variables of OpenTelemetry name. A folder's own settings cannot switch it on.
+	TelemetryOTLP bool
 	// SandboxRequire is sandbox.require: a program does not run when a layer
 	// of the sandbox is missing.
 	SandboxRequire bool

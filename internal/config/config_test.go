@@ -114,7 +114,7 @@ func TestLoad(t *testing.T) {
 			user: "{\"tool\": 1,\n \"zzz\": 2, \"tools\": {\"codeModOnly\": true, \"exclude\": []}, \"permissions\": {\"defaultMode\": \"x\", \"alow\": []}, \"sandbox\": {\"req\": 1}, \"approvalMode\": 1}",
 			warnings: []string{
 				`$BASE/home/.capstan/settings.json:1:2: unknown setting "tool": did you mean tools?`,
-				`$BASE/home/.capstan/settings.json:2:2: unknown setting "zzz": expected one of tools, permissions, sandbox, mcpServers, hooks, disableAllHooks, model, providers, web, acp, allowManagedPermissionRulesOnly`,
+				`$BASE/home/.capstan/settings.json:2:2: unknown setting "zzz": expected one of tools, permissions, sandbox, mcpServers, hooks, disableAllHooks, model, providers, web, acp, telemetry, allowManagedPermissionRulesOnly`,
 				`$BASE/home/.capstan/settings.json:2:22: unknown setting "tools.codeModOnly": did you mean codeModeOnly?`,
 				`$BASE/home/.capstan/settings.json:2:43: tools.exclude is not a setting: use permissions.deny`,
 				`$BASE/home/.capstan/settings.json:2:75: permissions.defaultMode is not a setting: use --approval-mode`,

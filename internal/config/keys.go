@@ -9,13 +9,14 @@ import (
 
 // The keys that exist. A path in sections is kept as it is, for others to read.
 var (
-	topKeys        = []string{"tools", "permissions", "sandbox", "mcpServers", "hooks", "disableAllHooks", "model", "providers", "web", "acp", managedOnlyKey}
+	topKeys        = []string{"tools", "permissions", "sandbox", "mcpServers", "hooks", "disableAllHooks", "model", "providers", "web", "acp", "telemetry", managedOnlyKey}
 	sections       = []string{"mcpServers", "hooks", "acp"}
 	toolKeys       = []string{"mode", "codeModeOnly", "eager", "visible"}
 	permissionKeys = []string{"allow", "ask", "deny", noYoloKey}
 	ruleLists      = []string{"allow", "ask", "deny"}
 	sandboxKeys    = []string{"require"}
 	webKeys        = []string{"allowPrivate"}
+	telemetryKeys  = []string{"otlp"}
 	modes          = []string{"direct", "code", "both"}
 )
 
@@ -48,6 +49,8 @@ func (l *loader) settings(d *document, root *hujson.Value) {
 			l.sandbox(d, v)
 		case name == "web":
 			l.web(d, v)
+		case name == "telemetry":
+			l.telemetry(d, v)
 		case name == "model":
 			l.model(d, v)
 		case name == "providers":
@@ -160,6 +163,18 @@ func (l *loader) sandbox(d *document, v *hujson.Value) {
 
 // web reads what counts for web_fetch. A folder's own settings cannot open the
 // user's private network, trusted or not.
+func (l *loader) telemetry(d *document, v *hujson.Value) {
+	d.members(v, "telemetry", func(name string, at int, v *hujson.Value) {
+		if name != "otlp" {
+			d.unknown(at, "telemetry", name, telemetryKeys)
+		} else if b, ok := d.boolean(v, "telemetry.otlp"); ok && ofFolder(d.layer) && b {
+			d.warn(at, "telemetry.otlp is switched on in your own settings only")
+		} else if ok {
+			l.out.TelemetryOTLP = b
+		}
+	})
+}
+
 func (l *loader) web(d *document, v *hujson.Value) {
 	d.members(v, "web", func(name string, at int, v *hujson.Value) {
 		if name != "allowPrivate" {

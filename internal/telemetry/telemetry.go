@@ -1,0 +1,265 @@
+// Package telemetry sends what a session does to an OpenTelemetry collector, as
+// spans with the GenAI attributes: a run of the agent (invoke_agent), each request
+// to the model (chat) and each call (execute_tool), with who made it, its true
+// name, and how it was decided that it may run.
+//
+// It speaks OTLP over HTTP with JSON by itself: the SDK would cost megabytes and
+// work at each start for the three kinds of spans there are. It is no log: what is
+// said, and what calls are given and return, is never sent; a session's record has
+// that (package session). Nothing here runs unless New is called.
+package telemetry
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"capstan/internal/agent"
+	"capstan/internal/sched"
+	"capstan/internal/tool"
+)
+
+// Options say where spans go and what they all have in common.
+type Options struct {
+	URL      string // of the collector's traces: http://localhost:4318/v1/traces
+	Headers  http.Header
+	Timeout  time.Duration     // of one request; 0 means 10 s
+	Resource map[string]string // attributes of this process, service.name among them
+	Version  string            // of Capstan
+	Session  string            // the session's id
+	Provider string            // the model's family
+	Model    string
+	// Failed is told of the first request that fails, and how many spans were lost
+	// in the end. It may be called from any goroutine. Nil drops that.
+	Failed func(error)
+}
+
+// Bounds of what waits for the collector.
+const (
+	maxQueue = 4096            // spans; more are dropped and counted
+	batch    = 256             // spans in one request
+	every    = 2 * time.Second // the longest that a span waits when few come
+)
+
+// An Exporter makes spans of an agent's events and sends them, from a goroutine of
+// its own that Close ends. A collector that is slow or away holds up nothing.
+type Exporter struct {
+	opt    Options
+	client *http.Client
+	trace  string // one trace for each session that is held
+
+	mu    sync.Mutex
+	run   *span            // the run under way
+	chat  *span            // the request under way
+	calls map[string]*span // that have not settled, by id
+	queue []*span
+	lost  int
+	told  bool // of a failure
+
+	wake chan struct{}
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// New returns an Exporter and starts it.
+func New(o Options) *Exporter {
+	if o.Timeout <= 0 {
+		o.Timeout = 10 * time.Second
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	x := &Exporter{opt: o, trace: id(16), calls: map[string]*span{}, wake: make(chan struct{}, 1), stop: stop, done: make(chan struct{}),
+		client: &http.Client{Timeout: o.Timeout, Transport: http.DefaultTransport.(*http.Transport).Clone(), CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // the headers may hold a key: it goes to nobody else
+		}}}
+	go x.send(ctx)
+	return x
+}
+
+// Close sends what is left, for as long as ctx lasts, and ends the Exporter.
+func (x *Exporter) Close(ctx context.Context) {
+	x.mu.Lock()
+	if x.run != nil { // the process ends in the middle of it
+		x.end(x.run, time.Now())
+	}
+	x.mu.Unlock()
+	x.stop()
+	<-x.done
+	for ctx.Err() == nil && x.flush(ctx) {
+	}
+	x.client.CloseIdleConnections()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if n := x.lost + len(x.queue); n > 0 && x.opt.Failed != nil {
+		x.opt.Failed(errLost(n))
+	}
+}
+
+// A span is one piece of work.
+type span struct {
+	id, parent, name string
+	client           bool // of a request to another service
+	start, finish    time.Time
+	attributes       []attribute
+	fault            string // why it failed; empty when it did not
+}
+
+// Event takes an event of the agent. It returns at once.
+func (x *Exporter) Event(e agent.Event) {
+	now := time.Now()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch e := e.(type) {
+	case agent.Asked:
+		x.asked(now)
+	case agent.Answered:
+		if x.chat != nil {
+			x.answered(e)
+			x.end(x.chat, now)
+			x.chat = nil
+		}
+	case agent.Called:
+		x.called(&e.Event)
+	case agent.Ended:
+		x.ended(e.Outcome, now)
+	}
+}
+
+// asked begins a request, and with the first one the run.
+func (x *Exporter) asked(now time.Time) {
+	if x.run == nil {
+		x.run = &span{id: id(8), name: "invoke_agent capstan", start: now}
+		x.run.text("gen_ai.operation.name", "invoke_agent")
+		x.run.text("gen_ai.agent.name", "capstan")
+		x.common(x.run)
+	}
+	if x.chat != nil { // it had no answer
+		x.chat.fault = "no answer"
+		x.end(x.chat, now)
+	}
+	x.chat = &span{id: id(8), parent: x.run.id, name: "chat " + x.opt.Model, client: true, start: now}
+	x.chat.text("gen_ai.operation.name", "chat")
+	x.chat.text("gen_ai.provider.name", x.opt.Provider)
+	x.chat.text("gen_ai.request.model", x.opt.Model)
+	x.common(x.chat)
+}
+
+func (x *Exporter) common(s *span) { s.text("gen_ai.conversation.id", x.opt.Session) }
+
+func (x *Exporter) answered(e agent.Answered) {
+	x.chat.number("gen_ai.usage.input_tokens", int64(e.Usage.Input))
+	x.chat.number("gen_ai.usage.output_tokens", int64(e.Usage.Output))
+	if e.Finish == "" {
+		x.chat.fault = "the answer is not whole"
+		return
+	}
+	x.chat.list("gen_ai.response.finish_reasons", string(e.Finish))
+}
+
+// ended ends the run and what is left of it.
+func (x *Exporter) ended(o *agent.Outcome, now time.Time) {
+	if x.chat != nil {
+		x.chat.fault = string(o.Reason)
+		x.end(x.chat, now)
+		x.chat = nil
+	}
+	if x.run == nil {
+		return
+	}
+	x.run.number("gen_ai.usage.input_tokens", int64(o.Usage.Input))
+	x.run.number("gen_ai.usage.output_tokens", int64(o.Usage.Output))
+	x.run.text("capstan.run.reason", string(o.Reason))
+	if o.Reason != agent.Finished {
+		x.run.fault = string(o.Reason)
+	}
+	x.end(x.run, now)
+	x.run = nil
+}
+
+// called follows a call. Of one that was refused before it was admitted only its
+// end comes.
+func (x *Exporter) called(e *sched.Event) {
+	s := x.calls[e.Call.ID]
+	if s == nil {
+		if len(x.calls) >= maxQueue {
+			return
+		}
+		s = x.call(e)
+		x.calls[e.Call.ID] = s
+	}
+	switch e.Kind {
+	case sched.Decided:
+		s.decided(e.Decided)
+	case sched.Settled:
+		s.text("capstan.call.status", string(e.Result.Status))
+		if e.Result.Status != tool.Success {
+			s.fault = e.Result.Code
+		}
+		delete(x.calls, e.Call.ID)
+		x.end(s, e.Time)
+	}
+}
+
+func (x *Exporter) call(e *sched.Event) *span {
+	c := e.Call
+	s := &span{id: id(8), name: "execute_tool " + c.Name, start: e.Time}
+	switch parent := x.calls[c.ParentID]; {
+	case parent != nil:
+		s.parent = parent.id
+	case x.run != nil:
+		s.parent = x.run.id
+	}
+	s.text("gen_ai.operation.name", "execute_tool")
+	s.text("gen_ai.tool.name", c.Name)
+	s.text("gen_ai.tool.type", "function")
+	s.text("gen_ai.tool.call.id", c.ID)
+	s.text("capstan.call.source", string(c.Source))
+	s.text("capstan.call.parent_id", c.ParentID)
+	s.text("capstan.call.agent", c.Agent)
+	x.common(s)
+	return s
+}
+
+func (s *span) decided(j *sched.Judgement) {
+	s.truth("capstan.decision.allowed", j.Allowed)
+	s.text("capstan.decision.stage", j.Stage)
+	by := j.Rules.By
+	if j.Stage == sched.StageHook {
+		by = j.Hook.By
+	}
+	if j.Answer != nil && j.Answer.By != "" {
+		by = j.Answer.By
+	}
+	s.text("capstan.decision.by", by)
+	if j.Asked != nil {
+		s.number("capstan.decision.wait_ms", j.Waited.Milliseconds())
+	}
+}
+
+// end queues a span that is over. The caller holds mu.
+func (x *Exporter) end(s *span, at time.Time) {
+	s.finish = at
+	if len(x.queue) >= maxQueue {
+		x.lost++
+		return
+	}
+	x.queue = append(x.queue, s)
+	if len(x.queue) >= batch {
+		select {
+		case x.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// id returns a random id of n bytes, in hexadecimal.
+func id(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+var errDropped = errors.New("the collector did not take them")
