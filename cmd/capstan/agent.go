@@ -124,7 +124,7 @@ func (f *agentFlags) run(outer context.Context) error {
 	out := headless.New(headless.Options{Out: stdout, Format: format, Partial: f.partial, Failed: func(err error) { end(outputError(err)) }})
 	opt, ao, err := f.options(format)
 	if err == nil && f.promptTool != "" {
-		opt.Approver = out
+		opt.Approver, opt.Consult = out, out.Consult
 	}
 	if err == nil {
 		err = f.converse(ctx, opt, ao, out, stdout)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"capstan/internal/builtin"
@@ -61,6 +62,9 @@ type Options struct {
 	HookNotice func(text string)
 	// Approver asks a person; nil when nobody can be asked.
 	Approver sched.Approver
+	// Consult puts a question of the model's own to a person; nil when nobody can be
+	// asked, and then the model has no tool for it.
+	Consult Consult
 	// Ask asks a person what a server wants to know; nil when nobody can be asked.
 	Ask Ask
 	// Notice gets what the user should know and what turns out only while the
@@ -86,14 +90,17 @@ type Session struct {
 	scope    tool.Scope
 	excluded []string // what --exclude-tools takes away
 	rules    *policy.Policy
-	desk     *desk // where a person is asked; nil when nobody can be
-	shell    *shell.Runner
-	jobs     *shell.Jobs
-	seen     builtin.Seen  // the files that it has read
-	calls    sched.Options // of the runtime
-	rt       *sched.Runtime
-	runner   *quickjs.Runner
-	search   *codemode.Search
+	// beforePlan is the approval mode in which the model entered plan mode; nil: it
+	// did not.
+	beforePlan atomic.Pointer[policy.Mode]
+	desk       *desk // where a person is asked; nil when nobody can be
+	shell      *shell.Runner
+	jobs       *shell.Jobs
+	seen       builtin.Seen  // the files that it has read
+	calls      sched.Options // of the runtime
+	rt         *sched.Runtime
+	runner     *quickjs.Runner
+	search     *codemode.Search
 
 	userHooks  *hook.Hooks
 	hooks      *hook.Dispatcher // nil when there are none
@@ -337,7 +344,11 @@ func (s *Session) newExec() *codemode.Exec {
 
 // loop makes the tools of an agent's loop.
 func (s *Session) loop(todo builtin.TodoOptions) []tool.Tool {
-	return builtin.Loop(builtin.LoopOptions{Todo: todo, Web: builtin.WebOptions{AllowPrivate: s.set.WebAllowPrivate}, Structured: s.structured})
+	o := builtin.LoopOptions{Todo: todo, Web: builtin.WebOptions{AllowPrivate: s.set.WebAllowPrivate}, Structured: s.structured}
+	if s.opt.Consult != nil {
+		o.Ask, o.Plan = s.askPerson, &builtin.PlanOptions{Mode: s.ApprovalMode, SetMode: s.changeMode, Approve: s.approvePlan}
+	}
+	return builtin.Loop(o)
 }
 
 // Skills returns the names of the skills that the model can load.

@@ -18,11 +18,12 @@ const exitPlanInput = `{"type":"object","properties":{"plan":{"type":"string"}},
 // planMode is the approval mode that exit_plan_mode leaves.
 const planMode = "plan"
 
-// PlanOptions configure exit_plan_mode. The approval modes are those of package
-// policy, as texts.
+// PlanOptions configure enter_plan_mode and exit_plan_mode. The approval modes
+// are those of package policy, as texts.
 type PlanOptions struct {
-	// Mode returns the approval mode in force, and SetMode changes it. SetMode
-	// is called only after a yes, and only when the mode is still plan.
+	// Mode returns the approval mode in force, and SetMode changes it. It is
+	// called to enter plan mode, and to leave it after a yes and only when the mode
+	// is still plan.
 	Mode    func() string
 	SetMode func(mode string) error
 	// Approve shows a person the plan, in Markdown, and asks whether to begin.

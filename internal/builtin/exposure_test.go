@@ -75,7 +75,7 @@ func TestLoop(t *testing.T) {
 	}{
 		{builtin.LoopOptions{}, []string{"todo_write", "web_fetch"}},
 		{builtin.LoopOptions{Ask: ask}, []string{"todo_write", "web_fetch", "ask_user_question"}},
-		{builtin.LoopOptions{Plan: &builtin.PlanOptions{}}, []string{"todo_write", "web_fetch", "exit_plan_mode"}},
+		{builtin.LoopOptions{Plan: &builtin.PlanOptions{}}, []string{"todo_write", "web_fetch", "enter_plan_mode", "exit_plan_mode"}},
 		{builtin.LoopOptions{Structured: &builtin.Structured{}}, []string{"todo_write", "web_fetch", ""}},
 	} {
 		if diff := cmp.Diff(tc.want, specs(builtin.Loop(tc.o))); diff != "" {
@@ -95,7 +95,7 @@ func TestBuiltinControls(t *testing.T) {
 		return tool.Result{}, nil
 	}))...)
 	want := map[string][]string{
-		"direct": {"ask_user_question", "exec", "exit_plan_mode", "structured_output"},
+		"direct": {"ask_user_question", "enter_plan_mode", "exec", "exit_plan_mode", "structured_output"},
 		"nested": {"edit", "glob", "grep_search", "job_list", "job_output", "job_stop", "list_directory", "read_file", "run_shell_command", "todo_write", "unnamed_by_any_policy", "web_fetch", "write_file"},
 	}
 	got := map[string][]string{}

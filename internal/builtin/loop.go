@@ -16,8 +16,8 @@ type LoopOptions struct {
 	// order. It returns when ctx ends. Nil: nobody can be asked, and there is no
 	// ask_user_question.
 	Ask func(ctx context.Context, questions []Question) ([]Answer, error)
-	// Plan is set when the session begins in plan mode and somebody can be
-	// asked. Nil: there is no exit_plan_mode.
+	// Plan is set when somebody can be asked whether to begin. Nil: there is no
+	// enter_plan_mode, which could not be left, and no exit_plan_mode.
 	Plan *PlanOptions
 	// Structured is the form of the answer, when the run has to end with one.
 	// Nil: there is no structured_output.
@@ -32,7 +32,7 @@ func Loop(o LoopOptions) []tool.Tool {
 		tools = append(tools, &askUser{ask: o.Ask})
 	}
 	if o.Plan != nil {
-		tools = append(tools, &exitPlan{o: *o.Plan})
+		tools = append(tools, &enterPlan{o: *o.Plan}, &exitPlan{o: *o.Plan})
 	}
 	if o.Structured != nil {
 		tools = append(tools, o.Structured)

@@ -91,6 +91,20 @@ func (w *Writer) Approve(ctx context.Context, q *sched.Question) (sched.Answer, 
 	return answer, err
 }
 
+// Consult puts a question of the model's own to the client, as the call of a tool
+// that needs an answer: its plan, or questions to the person. It returns whether
+// the client said yes, the arguments as it completed them, and its words.
+func (w *Writer) Consult(ctx context.Context, tool string, args json.RawMessage) (yes bool, completed json.RawMessage, words string, err error) {
+	v, err := w.ask(ctx, askRequest{Subtype: "can_use_tool", Tool: tool, Input: args, Suggestions: []ruleChange{}})
+	if err != nil {
+		return false, nil, "", err
+	}
+	if completed = given(v.Input); completed == nil {
+		completed = args
+	}
+	return v.Behavior == "allow", completed, abridge(strings.TrimSpace(v.Message), maxSaid), nil
+}
+
 // maxSaid bounds what a client's no may tell the model, in characters.
 const maxSaid = 4000
 
