@@ -72,12 +72,13 @@ const (
 	Text  OutputKind = "text"
 	Image OutputKind = "image"
 	Audio OutputKind = "audio"
+	File  OutputKind = "file" // a document that is neither, a PDF say
 )
 
 // Output is one printed item.
 type Output struct {
 	Kind     OutputKind
-	MIMEType string // of an image or audio, given by the guest and checked for form only
+	MIMEType string // of what is no text, given by the guest and checked for form only
 	Data     []byte // text in UTF-8 without a final newline of its own, or decoded media
 }
 

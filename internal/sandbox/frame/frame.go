@@ -52,6 +52,7 @@ const (
 	Text  = 0
 	Image = 1
 	Audio = 2
+	File  = 3
 )
 
 // Error is a frame that breaks the format; the text says how.
@@ -115,7 +116,7 @@ func (b Bounds) FromChild(h Head) error {
 	case Calls:
 		return b.fit(h, b.Body, 0, 0)
 	case Output:
-		if h.Flags > Audio {
+		if h.Flags > File {
 			return Error("output of an unknown kind")
 		}
 		return b.fit(h, 256, b.Body, 0)

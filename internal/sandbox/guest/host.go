@@ -134,7 +134,7 @@ func (c *child) hostText(s int32) int32 {
 	return c.vm.Xqjs_new_number(answer)
 }
 
-// hostMedia prints one image or audio.
+// hostMedia prints one image, audio or document.
 func (c *child) hostMedia(kind, mime, data int32) int32 {
 	v := c.vm
 	p := v.XJS_GetUint8Array(v.Context, v.Len, v.raw(data))

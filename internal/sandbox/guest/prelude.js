@@ -97,12 +97,30 @@ const limit = (message) => {
   return e;
 };
 const text = (...values) => {
+  if (values.length === 1 && document(values[0])) return;
   let line = values.length > 0 ? show(values[0]) : '';
   for (let i = 1; i < values.length; i++) line += ' ' + show(values[i]);
   if (host(TEXT, line) !== 0) throw limit('the program has printed more text than the limit allows; print less, or write it to a file');
 };
 
-const kinds = { __proto__: null, image: 1, audio: 2 };
+// A document that a tool answered with is printed as one, with its name before it:
+// as JSON it would be base64 that nobody can read.
+const document = (v) => {
+  if (typeof v !== 'object' || v === null || is(P, v) || v.type !== 'resource') return false;
+  const r = v.resource;
+  if (typeof r !== 'object' || r === null || typeof r.blob !== 'string' || r.blob === '') return false;
+  let { uri, mimeType, blob } = r;
+  try { blob = apply(fromBase64, U8, [blob]); } catch { return false; }
+  if (typeof mimeType !== 'string' || !mediaType('', mimeType)) mimeType = 'application/octet-stream';
+  text(json({ type: 'resource', resource: { uri, mimeType } }));
+  send('file', mimeType, blob);
+  return true;
+};
+const send = (kind, mimeType, bytes) => {
+  if (host(MEDIA, kinds[kind], mimeType, bytes) !== 0) throw limit('the program has printed more images, audio and documents than the limits allow');
+};
+
+const kinds = { __proto__: null, image: 1, audio: 2, file: 3 };
 const media = (kind, v) => {
   const usage = `${kind}(value) takes a content block of a nested result, a data: URL, or {mimeType, data} with base64 data`;
   if (typeof v === 'string') v = dataURL(v, usage);
@@ -115,7 +133,7 @@ const media = (kind, v) => {
     try { data = apply(fromBase64, U8, [data]); } catch { throw new T(`${kind}(value): the data is not valid base64`); }
   }
   if (!is(U8, data)) throw new T(usage);
-  if (host(MEDIA, kinds[kind], mimeType, data) !== 0) throw limit('the program has printed more images and audio than the limits allow');
+  send(kind, mimeType, data);
 };
 const blocks = (kind, content, usage) => {
   let found = 0;
@@ -125,11 +143,14 @@ const blocks = (kind, content, usage) => {
   }
   if (found === 0) throw new T(usage + `; the result has no ${kind}`);
 };
-// type/subtype, where the subtype holds letters, digits and . + - only.
+// type/subtype, where the subtype holds letters, digits and . + - only. An empty
+// kind takes any type.
 const mediaType = (kind, mime) => {
-  const at = kind.length;
+  const at = kind === '' ? find(mime, '/', 0) : kind.length;
+  if (at < 1) return false;
+  for (let i = 0; kind === '' && i < at; i++) if (!(mime[i] >= 'a' && mime[i] <= 'z')) return false;
   if (mime.length <= at + 1 || mime.length > 128 || mime[at] !== '/') return false;
-  for (let i = 0; i < at; i++) if (mime[i] !== kind[i]) return false;
+  for (let i = 0; i < kind.length; i++) if (mime[i] !== kind[i]) return false;
   for (let i = at + 1; i < mime.length; i++) {
     const c = mime[i];
     if (!(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c === '.' || c === '+' || c === '-')) return false;

@@ -131,7 +131,7 @@ var fakes = []struct {
 	}, protocol(tooLong)},
 	{"output of no kind", func(in io.Reader, out io.Writer) {
 		started(out)
-		send(out, frame.Head{Type: frame.Output, Flags: 3}, "", "x")
+		send(out, frame.Head{Type: frame.Output, Flags: 4}, "", "x")
 		untilEOF(in)
 	}, protocol("output of an unknown kind")},
 	{"too much output", func(in io.Reader, out io.Writer) {

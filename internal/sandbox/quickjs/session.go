@@ -225,10 +225,8 @@ func (s *session) onOutput(f frame.Frame) error {
 			o.Data = bytes.ToValidUTF8(o.Data, []byte("\uFFFD"))
 		}
 		s.usage.OutputBytes += int64(len(f.Bodies[1])) + 1
-	case frame.Image, frame.Audio:
-		if o.Kind = sandbox.Image; f.Flags == frame.Audio {
-			o.Kind = sandbox.Audio
-		}
+	case frame.Image, frame.Audio, frame.File:
+		o.Kind = map[uint16]sandbox.OutputKind{frame.Image: sandbox.Image, frame.Audio: sandbox.Audio, frame.File: sandbox.File}[f.Flags]
 		s.media++
 		s.mediaLen += len(o.Data)
 		s.usage.OutputBytes += int64(len(o.Data))
