@@ -74,7 +74,7 @@ func (b *bench) run(ctx context.Context) error {
 		return err
 	}
 	before := load()
-	var nested, bare, ratio []float64
+	var nested, bare, ratio, spent []float64
 	for i := range b.pairs + 1 {
 		n, err := b.nested(ctx)
 		if err != nil {
@@ -85,7 +85,8 @@ func (b *bench) run(ctx context.Context) error {
 			return fmt.Errorf("the bare loop: %w", err)
 		}
 		if i > 0 { // the first warms the caches
-			nested, bare, ratio = append(nested, n), append(bare, r), append(ratio, n/r)
+			nested, bare = append(nested, n.ms), append(bare, r.ms)
+			ratio, spent = append(ratio, n.ms/r.ms), append(spent, n.cpu/r.cpu)
 		}
 	}
 	fmt.Printf("%s %s/%s, %d cores, node %s, %s, load before %s, after %s\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
@@ -94,7 +95,7 @@ func (b *bench) run(ctx context.Context) error {
 	for _, r := range []struct {
 		name string
 		got  []float64
-	}{{"nested calls of a program, ms", nested}, {"bare loop of the TypeScript client, ms", bare}, {"ratio, pair by pair", ratio}} {
+	}{{"nested calls of a program, ms", nested}, {"bare loop of the TypeScript client, ms", bare}, {"ratio, pair by pair", ratio}, {"ratio of processor time, starts and servers included", spent}} {
 		slices.Sort(r.got)
 		fmt.Printf("| %s | %.3g | %.3g | %.3g |\n", r.name, r.got[0], r.got[len(r.got)/2], r.got[len(r.got)-1])
 	}
@@ -135,8 +136,12 @@ func (b *bench) prepare(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(b.work, "servers.json"), config, 0o644)
 }
 
-// nested runs the calls in a program and returns the milliseconds they took.
-func (b *bench) nested(ctx context.Context) (float64, error) {
+// A cost is what a run took: milliseconds of the calls as the program saw them,
+// and seconds of processor time of all that was started.
+type cost struct{ ms, cpu float64 }
+
+// nested runs the calls in a program.
+func (b *bench) nested(ctx context.Context) (cost, error) {
 	source := fmt.Sprintf("const CALLS = %d;\n%s", b.calls, nestedLoop)
 	cmd := exec.CommandContext(ctx, filepath.Join(b.work, "capstan"), "exec", "--approval-mode", "yolo", "--mcp-config", "servers.json", "-e", source)
 	cmd.Dir = b.work
@@ -145,26 +150,26 @@ func (b *bench) nested(ctx context.Context) (float64, error) {
 }
 
 // bare runs the same calls in the official client.
-func (b *bench) bare(ctx context.Context) (float64, error) {
+func (b *bench) bare(ctx context.Context) (cost, error) {
 	cmd := exec.CommandContext(ctx, "node", "loop.mjs", "echo.mjs", strconv.Itoa(b.calls))
 	cmd.Dir = b.dir
 	return printed(cmd)
 }
 
-// printed runs a command that prints a number.
-func printed(cmd *exec.Cmd) (float64, error) {
+// printed runs a command that prints the time of its calls.
+func printed(cmd *exec.Cmd) (cost, error) {
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
 	if err != nil {
-		return 0, fmt.Errorf("%w\n%s%s", err, out, errs.Bytes())
+		return cost{}, fmt.Errorf("%w\n%s%s", err, out, errs.Bytes())
 	}
 	ms, err := strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
 	if err != nil || ms <= 0 {
-		return 0, fmt.Errorf("it printed %q, not a time", out)
+		return cost{}, fmt.Errorf("it printed %q, not a time", out)
 	}
-	return ms, nil
+	return cost{ms, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}, nil
 }
 
 func output(ctx context.Context, name string, args ...string) string {
