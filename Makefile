@@ -49,9 +49,9 @@ bench-node:
 probe-responses:
 	go run ./script/probe $(ARGS)
 
-# Runs three MCP servers from npm in programs (needs node, npm and the network).
+# Runs thirteen MCP servers from npm in programs (needs node, npm and the network).
 e2e-node:
-	CAPSTAN_E2E_NODE=1 go test -timeout 5m -run TestNodeServers -v ./cmd/capstan
+	CAPSTAN_E2E_NODE=1 go test -timeout 30m -run TestNode -v ./cmd/capstan
 
 # Holds the wire formats against the providers' own SDKs, in a module of its own.
 oracle:
