@@ -37,6 +37,7 @@ func (r *run) request() *llm.Request {
 	history := a.history[:len(a.history):len(a.history)]
 	a.mu.Unlock()
 	r.sent = a.opt.View()
+	a.rt.Reviews().Declare(r.sent)
 	q := &llm.Request{
 		Model: a.opt.Model, Messages: history, PromptID: id, CacheKey: a.key,
 		Tools:     r.sent.Declarations(), // as the exposure policy has it (S0-195 to S0-197)

@@ -11,6 +11,7 @@ import (
 
 	"capstan/internal/agent"
 	"capstan/internal/builtin"
+	"capstan/internal/codemode"
 	"capstan/internal/msg"
 	"capstan/internal/session"
 	"capstan/internal/telemetry"
@@ -129,6 +130,7 @@ func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, err
 		ao.ReadStructured = s.structured.Read
 	}
 	c.Agent = agent.New(ao)
+	codemode.Recall(c.Agent.Runtime().Reviews(), state.Messages)
 	return c, nil
 }
 

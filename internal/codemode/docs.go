@@ -114,6 +114,23 @@ func Documented(v *tool.View) map[string]string {
 	return all
 }
 
+// Documents implements tool.Documenter: the tools of servers whose signatures the
+// description of a view holds. Our own never change.
+func (x *Exec) Documents(v *tool.View) []*tool.Entry {
+	marked := func(b tool.Binding) bool { return !b.Deferred && b.Entry.Spec().Server != "" }
+	if !slices.ContainsFunc(v.Bindings(), marked) && v.Searches() {
+		return nil // without the work of writing signatures
+	}
+	var told []*tool.Entry
+	names, _, _ := documented(v)
+	for _, n := range names {
+		if e := v.Visible(n); e.Spec().Server != "" {
+			told = append(told, e)
+		}
+	}
+	return told
+}
+
 // Overflow is the one warning about tools that are marked to be shown and for
 // which the description has no room; empty when there are none.
 func Overflow(v *tool.View) string {

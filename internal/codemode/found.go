@@ -9,6 +9,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"capstan/internal/msg"
 	"capstan/internal/search"
 	"capstan/internal/tool"
 )
@@ -232,6 +233,24 @@ func (f *Found) Text() (string, error) {
 		return "", fmt.Errorf("writing what was found: %w", err)
 	}
 	return string(b), nil
+}
+
+// Recall tells r which tools the searches of an earlier run returned whole, as the
+// conversation that is gone on with has them. What is no answer of a search, a cut
+// one for example, tells nothing.
+func Recall(r *tool.Reviews, conversation []msg.Message) {
+	for _, m := range conversation {
+		for i := range m.Results {
+			res := &m.Results[i]
+			var f Found
+			if res.Name != tool.ToolSearchName || res.Failed() || json.Unmarshal([]byte(msg.JoinText(res.Parts)), &f) != nil {
+				continue
+			}
+			for _, w := range f.Tools {
+				r.Recall(w.Name, w.Description, w.InputSchema)
+			}
+		}
+	}
 }
 
 // escaped is JSON in which < and all that shows nothing or reorders text are

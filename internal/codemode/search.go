@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"sync"
 
 	"capstan/internal/tool"
 )
@@ -40,14 +39,11 @@ type Search struct {
 	opt  SearchOptions
 	spec tool.Spec
 	catalogue
-
-	mu       sync.Mutex
-	reviewed map[string]*tool.Entry // by name: what a model was last given whole
 }
 
 // NewSearch returns tool_search.
 func NewSearch(o SearchOptions) *Search {
-	s := &Search{opt: o, reviewed: map[string]*tool.Entry{}}
+	s := &Search{opt: o}
 	s.catalogue.about = o.About
 	s.spec = tool.Spec{
 		Name:        tool.ToolSearchName,
@@ -118,7 +114,7 @@ func (s *Search) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, er
 	if err != nil {
 		return tool.Result{}, err
 	}
-	s.remember(f.entries)
+	inv.Reviews.Tell(f.entries...)
 	text, err := f.Text()
 	if err != nil {
 		return tool.Result{}, err
@@ -128,22 +124,13 @@ func (s *Search) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, er
 	return r, nil
 }
 
-// remember keeps what a model has read, for calls through the bridge.
-func (s *Search) remember(entries []*tool.Entry) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range entries {
-		s.reviewed[e.Spec().Name] = e
-	}
-}
-
 // Bridge returns the tool tool_call, through which a model in direct mode calls
 // what s found.
-func (s *Search) Bridge() tool.Tool { return &bridge{s} }
+func (s *Search) Bridge() tool.Tool { return bridge{} }
 
 // bridge is tool_call. The executor takes a call of it for the call that it
 // names (ruling 6), so it has no body of its own.
-type bridge struct{ search *Search }
+type bridge struct{}
 
 var bridgeSpec = tool.Spec{
 	Name:        tool.ToolCallName,
@@ -157,17 +144,10 @@ var bridgeSpec = tool.Spec{
 }
 
 // Spec implements tool.Tool.
-func (b *bridge) Spec() *tool.Spec { return &bridgeSpec }
+func (bridge) Spec() *tool.Spec { return &bridgeSpec }
 
 // Run implements tool.Tool. Nothing comes here unless an executor does not know
 // the bridge.
-func (b *bridge) Run(context.Context, *tool.Invocation) (tool.Result, error) {
+func (bridge) Run(context.Context, *tool.Invocation) (tool.Result, error) {
 	return tool.Fail(tool.CodeFailed, "%s stands for the call that it names and cannot be run itself", tool.ToolCallName), nil
-}
-
-// Reviewed implements tool.Reviewer.
-func (b *bridge) Reviewed(name string) *tool.Entry {
-	b.search.mu.Lock()
-	defer b.search.mu.Unlock()
-	return b.search.reviewed[name]
 }

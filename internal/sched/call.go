@@ -15,18 +15,19 @@ import (
 
 // A job is one call on its path.
 type job struct {
-	ticket           // its place in the gate
-	call   tool.Call // without its token; what every stage sees
-	given  string    // the id that the caller knows the call by
-	nested bool
-	bridge bool // it came out of a tool_call
-	view   func() *tool.View
-	entry  *tool.Entry
-	notes  []string // coercions
-	result *tool.Result
-	said   []string // by hooks before the body, to the model
-	ran    bool     // the body was entered
-	by     *program // that made the call; nil for a model's
+	ticket            // its place in the gate
+	call    tool.Call // without its token; what every stage sees
+	given   string    // the id that the caller knows the call by
+	nested  bool
+	bridge  bool // it came out of a tool_call
+	view    func() *tool.View
+	entry   *tool.Entry
+	notes   []string      // coercions
+	reviews *tool.Reviews // of the agent that calls
+	result  *tool.Result
+	said    []string // by hooks before the body, to the model
+	ran     bool     // the body was entered
+	by      *program // that made the call; nil for a model's
 	// owed says that the finalizer has to see the result (ruling 4).
 	owed    bool
 	settled bool // nothing is observed any more; guarded by Runtime.observing
@@ -48,7 +49,7 @@ func (j *job) request() *Request {
 func (rt *Runtime) submit(ctx context.Context, view func() *tool.View, turn *group, by *program, c tool.Call) *job {
 	given, shown := c.ID, c.Shown
 	refusal := rt.origin(&c, by)
-	j := &job{call: c, given: given, view: view, result: refusal, nested: by != nil, by: by}
+	j := &job{call: c, given: given, view: view, result: refusal, nested: by != nil, by: by, reviews: &rt.reviews}
 	if given == "" { // every nested one: its id was made here
 		j.given = c.ID
 	}
@@ -131,12 +132,33 @@ func (j *job) refuse(v *tool.View, aborted bool) {
 	}
 }
 
-// resolve asks a view for the tool that the call may run.
-func (j *job) resolve(v *tool.View) (*tool.Entry, *tool.Result) {
+// resolve asks a view for the tool that the call may run. When the model was told
+// another definition than the one that would run, nothing does. A tool that is
+// declared by itself is held to its declaration instead (outdated).
+func (j *job) resolve(v *tool.View) (e *tool.Entry, refusal *tool.Result) {
 	if j.bridge {
-		return v.Bridge(&j.call)
+		e, refusal = v.Bridge(&j.call)
+	} else {
+		e, refusal = v.Resolve(&j.call, j.nested)
 	}
-	return v.Resolve(&j.call, j.nested)
+	if refusal == nil && (j.bridge || j.nested) && j.reviews.Stale(e) {
+		stale := tool.Fail(tool.CodeStale, "%s", stale(e, v, j.nested))
+		return nil, &stale
+	}
+	return e, refusal
+}
+
+// stale says what to do about a definition that is not the one which the model
+// was told.
+func stale(e *tool.Entry, v *tool.View, nested bool) string {
+	name, then, by := e.Spec().Name, "repeat the call", tool.ToolSearchName+" returned"
+	if nested {
+		then, by = "write a program by it", "you were told"
+	}
+	if nested && !v.Searches() {
+		return fmt.Sprintf("the definition of %s is not the one that %s any more, so nothing was run; the new one is declared now: read it and %s", name, by, then)
+	}
+	return fmt.Sprintf("the definition of %s is not the one that %s any more, so nothing was run; search for select:%s again, read it and %s", name, by, name, then)
 }
 
 // traced is the call as observers may keep it.
@@ -313,7 +335,7 @@ func (rt *Runtime) invoke(ctx context.Context, j *job, v *tool.View) (r tool.Res
 			r = tool.Fail(tool.CodeFailed, "%s failed: %v", j.call.Name, p)
 		}
 	}()
-	inv := &tool.Invocation{Call: j.traced(), View: v, Access: owned(j.access), Progress: func(p msg.Part) {
+	inv := &tool.Invocation{Call: j.traced(), View: v, Access: owned(j.access), Reviews: j.reviews, Progress: func(p msg.Part) {
 		rt.observe(j, Event{Kind: Progress, Part: p})
 	}, Yield: func() func() {
 		rt.gate.yield(&j.ticket)

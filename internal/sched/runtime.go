@@ -14,8 +14,9 @@ import (
 // A Runtime runs the calls of one session: one set of slots, one order on each
 // path (ruling 18). Its subagents share it; two sessions do not.
 type Runtime struct {
-	opt   Options
-	agent string // the subagent whose calls these are; empty: the session's own
+	opt     Options
+	reviews tool.Reviews // what the model of this agent was told
+	agent   string       // the subagent whose calls these are; empty: the session's own
 	*shared
 }
 
@@ -74,6 +75,10 @@ func (rt *Runtime) Sub(agent string, o Options) *Runtime {
 	sub.agent, sub.shared = agent, rt.shared
 	return sub
 }
+
+// Reviews returns what the model was told of tools, for who leads the
+// conversation: to restore it, or to say what a request declares.
+func (rt *Runtime) Reviews() *tool.Reviews { return &rt.reviews }
 
 // Start submits calls that belong together, one model turn or one batch of a
 // program, and returns the channel on which each result is sent as it settles.

@@ -17,7 +17,7 @@ import (
 // the model is told and what arguments are checked against, so the two cannot
 // drift apart (S3-018, S3-019). Spec is read once, when the tool is registered.
 //
-// A tool may also implement Accessor, Finalizer, Describer, Previewer and Reviewer.
+// A tool may also implement Accessor, Finalizer, Describer, Documenter and Previewer.
 type Tool interface {
 	Spec() *Spec
 	// Run does the work. The arguments in inv.Call.Args are valid and
@@ -50,11 +50,6 @@ type Finalizer interface {
 // A Describer's description depends on what else the view holds; exec is one.
 // The result must depend on nothing but the view.
 type Describer interface{ Describe(v *View) string }
-
-// A Reviewer is what tool_call implements to remember what tool_search told the
-// model: the definition of a name as it was then, or nil. A call through
-// tool_call is refused when the definition has changed since.
-type Reviewer interface{ Reviewed(name string) *Entry }
 
 // A Previewer can show a person what a call would change, as a unified diff,
 // before it is approved. It changes nothing, and looks only at what the call was
@@ -239,6 +234,8 @@ type Invocation struct {
 	// of the arguments that are in Call. The body touches what it names and
 	// nothing else, whatever the names in the arguments mean by now.
 	Access Access
+	// Reviews is what the model that the call is made for was told of tools.
+	Reviews *Reviews
 	// Progress tells observers how far the call is. It is never nil.
 	Progress func(msg.Part)
 	// Yield lends the call's slot to other calls while the body waits for a

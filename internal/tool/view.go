@@ -213,25 +213,12 @@ func invalid(format string, a ...any) *Result {
 	return &r
 }
 
-// Bridge is Resolve for a call that came out of tool_call. When the model has
-// reviewed another definition than the one that would run, nothing does.
+// Bridge is Resolve for a call that came out of tool_call.
 func (v *View) Bridge(c *Call) (*Entry, *Result) {
-	e := v.Visible(c.Name)
-	if e == nil || !v.reach[e].bridge && !v.reach[e].direct {
-		return v.Resolve(c, false)
+	if e := v.Visible(c.Name); e != nil && v.reach[e].bridge {
+		return e, nil
 	}
-	if t := v.byName[ToolCallName]; t != nil {
-		if r, ok := t.tool.(Reviewer); ok {
-			if old := r.Reviewed(c.Name); old != nil && !old.Same(e) {
-				stale := Fail(CodeStale, "the definition of %s is not the one that %s returned any more, so nothing was run; search for select:%s again, read it and repeat the call", c.Name, ToolSearchName, c.Name)
-				return nil, &stale
-			}
-		}
-	}
-	if !v.reach[e].bridge {
-		return v.Resolve(c, false)
-	}
-	return e, nil
+	return v.Resolve(c, false)
 }
 
 // Collapsed says whether a model's call of this name is refused only because
