@@ -109,7 +109,7 @@ func wire(t testing.TB, s *Session) string {
 // What a model is sent is the same bytes however many deferred tools there are,
 // before and after servers connect, restart and change their lists, and across
 // searches; and it is small.
-// S1-001 S1-011 S1-014 S1-015 S1-026 S1-027 S1-041 S1-042 S1-044 S1-104 S1-105 S1-106 S1-111 S0-071 S0-074 S0-075
+// S1-001 S1-011 S1-014 S1-015 S1-026 S1-027 S1-041 S1-042 S1-044 S1-104 S1-105 S1-106 S1-111 S0-071 S0-074 S0-075 BUG-PC-05
 func TestDeclarationsOfACatalogue(t *testing.T) {
 	tools, servers := catalogue(t)
 	if len(tools) == 0 {
