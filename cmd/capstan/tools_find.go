@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -43,7 +44,7 @@ func showTool(w io.Writer, s *app.Session, e *tool.Entry, v *tool.View, asJSON b
 	if err := e.Compile(); err != nil {
 		fmt.Fprintf(w, "It cannot be called: %s\n", plainText(err.Error()))
 	}
-	fmt.Fprintf(w, "Declared directly it costs %d bytes.\n\n%s\n\nInput schema:\n%s\n", d.Bytes, d.Signature, plainText(d.InputText))
+	fmt.Fprintf(w, "Declared directly it costs %d bytes.\n\n%s\n\nInput schema:\n%s\n", d.Bytes, d.Signature, cmp.Or(plainText(d.InputText), "none: it takes no arguments"))
 	if d.OutputText != "" {
 		fmt.Fprintf(w, "\nOutput schema:\n%s\n", plainText(d.OutputText))
 	}

@@ -28,7 +28,11 @@ func (s *served) Run(_ context.Context, inv *tool.Invocation) (tool.Result, erro
 // when they are not here.
 func catalogue(t testing.TB) (tools []tool.Tool, servers []string) {
 	t.Helper()
-	const dir = "../../../shared/data/mcp"
+	root := "../../../shared"
+	if dir := os.Getenv("CAPSTAN_SHARED"); dir != "" {
+		root = dir
+	}
+	dir := filepath.Join(root, "data", "mcp")
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 	for _, name := range files {
 		if filepath.Base(name) == "INDEX.json" {
