@@ -24,9 +24,10 @@ func newTools() *cobra.Command {
   capstan tools search 'open an issue'
   capstan tools cost
   capstan tools types > tools.d.ts
-  capstan tools declarations --mode code --json | wc -c`,
+  capstan tools declarations --mode code --json | wc -c
+  capstan tools why 'Bash(git push)'`,
 	}
-	cmd.AddCommand(newToolsList(), newToolsShow(), newToolsSearch(), newToolsCost(), newToolsTypes(), newToolsDeclarations())
+	cmd.AddCommand(newToolsList(), newToolsShow(), newToolsSearch(), newToolsCost(), newToolsTypes(), newToolsDeclarations(), newToolsWhy())
 	return cmd
 }
 

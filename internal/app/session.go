@@ -272,6 +272,14 @@ func (s *Session) policy(set config.Settings, home string, roots []string) (*pol
 	for _, r := range set.Rules {
 		o.Rules = append(o.Rules, policy.Rule{List: r.List, Text: r.Text, Origin: r.From.String()})
 	}
+	o.Environ = []string{}
+	for _, v := range s.opt.Environ {
+		name, _, _ := strings.Cut(v, "=")
+		o.Environ = append(o.Environ, name)
+	}
+	if s.opt.Environ == nil {
+		o.Environ = nil // nobody knows what commands get
+	}
 	if o.ManagedOnly = set.AllowManagedOnly; o.ManagedOnly && len(s.opt.Allow) > 0 {
 		return nil, &UsageError{errors.New("--allowed-tools: the managed settings let only their own rules allow something")}
 	}

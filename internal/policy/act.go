@@ -36,6 +36,7 @@ type act struct {
 	words    []word      // actCommand
 	prefixed bool        // actCommand: with assignments before it that are not known to be harmless
 	prefix   string      // actCommand: the assignments before it, as a rule would have them; "" when they are not literal
+	item     string      // of a tool that is given a name, such as an agent or a skill
 	host     string      // actUse: of the URL that it fetches
 	why      string      // actOpaque: why it cannot be judged; actCommand: why it is not harmless, if that is not plain
 	unread   bool        // actOpaque: not even its commands are known
@@ -71,18 +72,22 @@ func (a *act) what() string {
 // acts takes a call apart, by what its tool can do and by what the call says
 // that it touches. There is at least one act.
 func (p *judgement) acts(r *sched.Request, stopped func() bool) []act {
-	spec := r.Entry.Spec()
+	spec, item := r.Entry.Spec(), itemOf(r)
 	switch spec.Effect {
 	case tool.EffectNone:
-		return []act{{kind: actUse, tool: spec.Name, also: p.onServer(spec, r.Call.Args), harmless: true}}
+		return []act{{kind: actUse, tool: spec.Name, also: p.onServer(spec, r.Call.Args), item: item, harmless: true}}
 	case tool.EffectRead, tool.EffectWrite:
-		return pathActs(spec, r.Access)
+		acts := pathActs(spec, r.Access)
+		for i := range acts {
+			acts[i].item = item
+		}
+		return acts
 	case tool.EffectExec:
 		return p.commandActs(spec.Name, r.Call.Args, stopped)
 	}
 	// What web_fetch asks for changes nothing, but the question itself can tell
 	// something: so plan mode asks instead of denying it.
-	return []act{{kind: actUse, tool: spec.Name, also: p.onServer(spec, r.Call.Args), host: hostOf(r), reads: spec.Name == webTool}}
+	return []act{{kind: actUse, tool: spec.Name, also: p.onServer(spec, r.Call.Args), item: item, host: hostOf(r), reads: spec.Name == webTool}}
 }
 
 // resourceTools are our tools that use an MCP server, which their argument names:

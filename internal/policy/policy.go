@@ -434,7 +434,7 @@ func (p *judgement) shellRule(f func(*commandPattern) bool) *rule {
 // calls, or all that there could be, may be denied all the same.
 func (p *Policy) Forbids(name string) string {
 	for _, r := range p.rules.Load().deny {
-		if r.path == nil && r.command == nil && r.domain == "" && r.covers(name) {
+		if r.whole() && r.covers(name) {
 			return r.String()
 		}
 	}
@@ -472,7 +472,7 @@ func (p *Policy) Hidden(path string) bool {
 // such as mcp__github__.
 func (p *Policy) ForbidsAll(prefix string) bool {
 	return slices.ContainsFunc(p.rules.Load().deny, func(r *rule) bool {
-		if r.path != nil || r.command != nil || r.domain != "" {
+		if !r.whole() {
 			return false
 		}
 		if head, ok := strings.CutSuffix(r.name, "*"); ok && !strings.Contains(head, "*") {

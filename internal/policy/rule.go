@@ -63,6 +63,7 @@ type rule struct {
 	path    *pathPattern
 	command *commandPattern
 	domain  string
+	item    string // of a tool that is given a name: the agent's or the skill's; * stands for anything
 }
 
 // parseRule reads `Tool` or `Tool(spec)`.
@@ -111,11 +112,52 @@ func (r *rule) parseSpec(spec string, pl *place) (err error) {
 		if !ok {
 			return fmt.Errorf("%s takes domain:HOST in parentheses", show(r.name))
 		}
-		r.domain, err = parseDomain(strings.TrimSpace(domain))
+		domain = strings.TrimSpace(domain)
+		if domain == "*" {
+			return nil // as the tool alone
+		}
+		r.domain, err = parseDomain(strings.TrimPrefix(domain, "*."))
+	case len(r.tools) > 0 && itemArgument[r.tools[0]] != "":
+		r.item = itemPattern(spec)
+	case foreign[r.name]:
+		r.item = spec // of no call: the tool is not there
 	default:
 		return fmt.Errorf("%[1]s takes nothing in parentheses; write %[1]s alone, or one rule for each tool", show(r.name))
 	}
 	return err
+}
+
+// itemArgument are the tools that are given a name to work with, and the argument
+// that holds it: rules can speak of one such name.
+var itemArgument = map[string]string{"agent": "subagent_type", "skill": "skill"}
+
+// itemPattern reads a name in parentheses: NAME, a part of it with *, NAME:* or
+// NAME * for whatever it is told, and /NAME as a person types it.
+func itemPattern(spec string) string {
+	spec = strings.TrimPrefix(spec, "/")
+	spec = strings.TrimSuffix(strings.TrimSuffix(spec, ":*"), " *")
+	return strings.TrimSpace(spec)
+}
+
+// itemOf returns the name that a call gives its tool, and whether there is one.
+func itemOf(r *sched.Request) string {
+	key := itemArgument[r.Entry.Spec().Name]
+	if key == "" {
+		return ""
+	}
+	var in map[string]json.RawMessage
+	var name string
+	if json.Unmarshal(r.Call.Args, &in) != nil || json.Unmarshal(in[key], &name) != nil {
+		return ""
+	}
+	return strings.TrimPrefix(name, "/")
+}
+
+// foreign are tools of Claude Code and qwen-code that there are not here, nor
+// anything that does their job: rules about them are of no effect.
+var foreign = map[string]bool{
+	"PowerShell": true, "SlashCommand": true, "LSP": true, "Lsp": true, "lsp": true, "Monitor": true, "CronCreate": true, "CronDelete": true, "CronList": true,
+	"TeamCreate": true, "TeamDelete": true, "Computer": true, "SaveMemory": true, "save_memory": true, "SaveMemoryTool": true, "REPL": true, "RemoteTrigger": true,
 }
 
 // parseDomain reads the host of a rule. What no host is ever spelled like is an
@@ -202,6 +244,8 @@ func (r *rule) matches(a *act, pl *place) bool {
 		// A rule opens a sensitive file only by naming it.
 		name := pl.sensitive(a.path)
 		return name == "" || strings.Contains(strings.ToLower(r.Text), strings.ToLower(name))
+	case r.item != "":
+		return named && a.item != "" && wildcard(r.item, a.item)
 	case r.domain != "":
 		return named && a.host != "" && onHost(r.domain, a.host)
 	case a.shell && r.covers(shellTool):
@@ -213,6 +257,11 @@ func (r *rule) matches(a *act, pl *place) bool {
 		return pl.inside(a.path) && (a.kind == actRead || pl.sensitive(a.path) == "")
 	}
 	return true
+}
+
+// whole says whether the rule is about tools, and not about some of their calls.
+func (r *rule) whole() bool {
+	return r.path == nil && r.command == nil && r.domain == "" && r.item == ""
 }
 
 // match returns the first rule of the list that speaks of the act.
@@ -248,6 +297,9 @@ func (r *rule) unknown(names []string) (warning string, err error) {
 	}
 	if _, ok := slices.BinarySearch(names, r.name); ok || knownName(r.name) {
 		return "", nil
+	}
+	if foreign[r.name] {
+		return "there is no tool like " + show(r.name) + " here, so the rule has no effect", nil
 	}
 	near := nearestName(r.name, names)
 	if near == "" {

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"capstan/internal/app"
+	"capstan/internal/policy"
+	"capstan/internal/sched"
+)
+
+func newToolsWhy() *cobra.Command {
+	var f viewFlags
+	cmd := &cobra.Command{
+		Use:   "why CALL",
+		Short: "Say whether a call would run, which rule or mode decides, and what would change it",
+		Long: `Says whether a call would run, be asked about or be denied; which rule (with its
+file) or approval mode decides; and what would change that. Nothing runs, and no
+hook is asked.
+
+CALL is TOOL(TEXT) as in a rule, where TEXT is the command, path or address, or
+JSON: {"name": "…", "arguments": {…}}.`,
+		Example: `  capstan tools why 'Bash(git push origin main)'
+  capstan tools why 'Read(.env)' --json
+  capstan tools why --approval-mode auto-edit 'Edit(src/main.go)'
+  capstan tools why '{"name": "run_shell_command", "arguments": {"command": "make"}}'`,
+		Args: arguments(1, 1, "a call, such as 'Bash(git status)'"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, _, err := f.open("")
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			if strings.Contains(args[0], "mcp__") { // tools of servers are there once these have answered
+				for _, line := range s.AwaitServers(cmd.Context()) {
+					warn(line)
+				}
+			}
+			name, why, wrong, err := s.Why(args[0])
+			if usageErr, ok := errors.AsType[*app.UsageError](err); ok {
+				return usage("%w", usageErr.Err)
+			}
+			if err != nil {
+				return failed(err)
+			}
+			if wrong != nil {
+				warn(fmt.Sprintf("a call with these arguments is refused before any rule is looked at: %v", wrong))
+			}
+			return printWhy(os.Stdout, name, why, f.json)
+		},
+	}
+	f.register(cmd, "")
+	return cmd
+}
+
+// decisionNames are the decisions as they are printed.
+var decisionNames = map[sched.Decision]string{sched.Allow: "allow", sched.Ask: "ask", sched.Deny: "deny"}
+
+func printWhy(w io.Writer, name string, why policy.Explanation, asJSON bool) error {
+	decision := decisionNames[why.Decision]
+	if asJSON {
+		return writeJSON(w, struct {
+			Decision   string `json:"decision"`
+			By         string `json:"by"`
+			Rule       string `json:"rule"`
+			Suggestion string `json:"suggestion"`
+			Reason     string `json:"reason"`
+			Tool       string `json:"tool"`
+		}{decision, why.By, why.Rule, why.Suggestion, why.Reason, name})
+	}
+	fmt.Fprintf(w, "%s: %s, by %s\n", oneLine(name, 1024), decision, why.By)
+	if why.Reason != "" {
+		fmt.Fprintf(w, "Why: %s.\n", plainText(why.Reason))
+	}
+	if why.Suggestion != "" {
+		fmt.Fprintf(w, "%s.\n", plainText(strings.ToUpper(why.Suggestion[:1])+why.Suggestion[1:]))
+	}
+	return nil
+}
