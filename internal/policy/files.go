@@ -366,7 +366,7 @@ func (w *shellWalk) gitWrites(words []word, a *act) {
 // about files: such as --env-file=.env, @.env and file:.env.
 func (w *shellWalk) guesses(args []word, a *act) {
 	for _, x := range args {
-		if x.s == "" || len(x.s) > 255 || strings.ContainsAny(x.s, "\n\x00") {
+		if x.s == "" || len(x.s) > 255 || x.s[0] == '-' && !strings.ContainsAny(x.s, "=@") || strings.ContainsAny(x.s, "\n\x00") {
 			continue
 		}
 		tries := []string{x.s}
@@ -374,6 +374,9 @@ func (w *shellWalk) guesses(args []word, a *act) {
 			tries = append(tries, x.s[at+1:])
 		}
 		for _, s := range tries {
+			if !x.glob && !x.tilde && !w.exists(s) {
+				continue
+			}
 			paths, _ := w.operand(word{s: s, glob: x.glob, tilde: x.tilde && s == x.s}, true)
 			for _, path := range paths {
 				if exists(path) {

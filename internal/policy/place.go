@@ -145,8 +145,17 @@ func resolve(path string) (string, error) {
 // left of the path.
 func follow(path string) (at, left string, err error) {
 	vol := filepath.VolumeName(path)
-	at = vol + string(filepath.Separator)
-	rest := splitPath(path[len(vol):])
+	return followFrom(vol+string(filepath.Separator), path[len(vol):])
+}
+
+// resolveIn is resolve for a path below a directory that is resolved already.
+func resolveIn(dir, rel string) (string, error) {
+	at, _, err := followFrom(dir, rel)
+	return at, err
+}
+
+func followFrom(at, path string) (_, left string, err error) {
+	rest := splitPath(path)
 	for links, steps := 0, 1; len(rest) > 0; rest, steps = rest[1:], steps+1 {
 		if steps > maxSteps {
 			return at, filepath.Join(rest...), &fs.PathError{Op: "resolve", Path: path, Err: errLinks}

@@ -453,7 +453,7 @@ func (w *shellWalk) paths(target word) ([]string, bool) {
 	}
 	var out []string
 	for _, dir := range w.dirs {
-		path, err := resolve(dir + string(filepath.Separator) + s)
+		path, err := resolveIn(dir, s)
 		if err != nil {
 			return nil, false
 		}
