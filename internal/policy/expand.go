@@ -98,7 +98,9 @@ func (e *expansion) below(dir string, parts []string) ([]string, bool) {
 		e.option = e.option || !inner && strings.HasPrefix(name, "-")
 		next := dir + string(filepath.Separator) + name
 		if len(rest) == 0 {
-			out = append(out, next)
+			if exists(next) {
+				out = append(out, next)
+			}
 			continue
 		}
 		e.inner = true
