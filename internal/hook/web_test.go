@@ -21,7 +21,6 @@ func TestHTTP(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
 	defer other.Close()
 	deny := `{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "no"}}`
-	var ends chan struct{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		var in map[string]any
@@ -53,7 +52,7 @@ func TestHTTP(t *testing.T) {
 				}
 			}
 		case "/hangs":
-			<-ends
+			<-r.Context().Done()
 		case "/cut":
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, "{")
@@ -95,7 +94,6 @@ func TestHTTP(t *testing.T) {
 		{path: "/round", notice: "it redirects more than three times"},
 	} {
 		t.Run(tc.path, func(t *testing.T) {
-			ends = make(chan struct{})
 			r := newHTTPRig(t, server.URL+tc.path+"?key=s3cret", tc.more)
 			r.env["TOKEN"], r.env["TOKEN2"], r.env["HOME"], r.env["LINES"] = "t0ken", "x", "x", "a\r\nX-Evil: 1"
 			got, err := r.Before(t.Context(), request(t, "run_shell_command", `{"command":"x"}`))
@@ -112,7 +110,6 @@ func TestHTTP(t *testing.T) {
 			if tc.notice == "" && told != "" || !strings.Contains(told, tc.notice) || strings.Contains(told, "s3cret") {
 				t.Errorf("told %q, want %q", told, tc.notice)
 			}
-			close(ends)
 		})
 	}
 	if elsewhere != 0 {
