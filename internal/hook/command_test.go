@@ -406,7 +406,7 @@ func TestWrapper(t *testing.T) {
 
 // A command that prints without end is ended.
 func TestFlood(t *testing.T) {
-	r := newRig(t, one(PreToolUse, "*", "yes", ""))
+	r := newRig(t, one(PreToolUse, "*", "yes", `, "timeout": 120`))
 	got, err := r.Before(t.Context(), request(t, "edit", `{}`))
 	if err != nil || !cmp.Equal(got, sched.HookVerdict{}) || !strings.Contains(r.notices(), "it printed more than 64 MiB and was ended") {
 		t.Errorf("%+v %v %q", got, err, r.notices())
