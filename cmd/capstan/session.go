@@ -17,6 +17,7 @@ type sessionFlags struct {
 	mcpConfig    []string
 	addDirs      []string
 	trust        bool
+	sandbox      bool
 }
 
 func (f *sessionFlags) register(cmd *cobra.Command) {
@@ -25,6 +26,7 @@ func (f *sessionFlags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.settings, "settings", nil, "a further settings file; may be repeated")
 	fl.StringArrayVar(&f.mcpConfig, "mcp-config", nil, "a file of MCP servers, in the form of .mcp.json; may be repeated")
 	fl.StringArrayVar(&f.addDirs, "add-dir", nil, "a further directory that counts as workspace; may be repeated")
+	fl.BoolVar(&f.sandbox, "sandbox", false, "confine shell commands: they change files in the workspace and temporary directories only")
 	fl.BoolVar(&f.trust, "trust", false, "use this folder's settings for this run")
 }
 
@@ -54,6 +56,7 @@ func (f *sessionFlags) options() (app.Options, error) {
 		Settings:     f.settings,
 		AddDirs:      f.addDirs,
 		Trust:        f.trust,
+		Sandbox:      f.sandbox,
 	}, nil
 }
 

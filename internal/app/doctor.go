@@ -39,7 +39,7 @@ func Doctor(ctx context.Context, o Options, servers bool) []Check {
 	checks = append(checks, settings(s), models(s))
 	checks = append(checks, sandboxLayers(ctx, s)...)
 	checks = append(checks, program(ctx, s))
-	return append(checks, append(tryServers(ctx, s, servers), keeper(ctx, s), stateDirectory(s), sessionDirectory(s))...)
+	return append(checks, append(tryServers(ctx, s, servers), keeper(ctx, s), confinement(s), stateDirectory(s), sessionDirectory(s))...)
 }
 
 // tryServers lists the configured servers, or starts them and says how that went.

@@ -41,6 +41,7 @@ type Options struct {
 	Managed      string              // settings of whoever runs the machine; empty means config.ManagedFile
 	AddDirs      []string            // further workspace roots
 	Trust        bool                // this run trusts the folder
+	Sandbox      bool                // shell commands run in the system's sandbox
 	// Mode overrides the settings' mode. Program is for one program run by a
 	// person: a code view of its own, and output uncut.
 	Mode    tool.Mode
@@ -95,6 +96,7 @@ type Session struct {
 	beforePlan atomic.Pointer[policy.Mode]
 	desk       *desk // where a person is asked; nil when nobody can be
 	shell      *shell.Runner
+	box        *shell.Sandbox // that commands run in; nil: none
 	jobs       *shell.Jobs
 	seen       builtin.Seen  // the files that it has read
 	calls      sched.Options // of the runtime
@@ -139,12 +141,16 @@ func Open(o Options) (*Session, error) {
 	}
 	s.runner = quickjs.New(quickjs.Options{Require: set.SandboxRequire, Spares: spares})
 	s.requireLayers = set.SandboxRequire
-	s.shell = shell.New(shell.Options{Secrets: append(append(shell.DefaultSecrets(), telemetry.Secrets...), s.keyVariables()...)})
-	s.jobs = shell.NewJobs(s.shell)
 	roots, err := s.roots(project)
 	if err != nil {
 		return nil, err
 	}
+	s.box, err = s.sandbox(roots)
+	if err != nil {
+		return nil, err
+	}
+	s.shell = shell.New(shell.Options{Secrets: append(append(shell.DefaultSecrets(), telemetry.Secrets...), s.keyVariables()...), Sandbox: s.box})
+	s.jobs = shell.NewJobs(s.shell)
 	s.added = roots[1:]
 	if err := s.register(roots); err != nil {
 		return nil, err

@@ -120,7 +120,7 @@ func (t *runShell) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, 
 	if err := json.Unmarshal(inv.Call.Args, &in); err != nil {
 		return tool.Fail(tool.CodeInvalidArgs, "reading the arguments of run_shell_command: %v", err), nil
 	}
-	c := shell.Command{Line: in.Command, Dir: t.o.Dir, Timeout: time.Duration(in.Timeout) * time.Millisecond}
+	c := shell.Command{Line: in.Command, Dir: t.o.Dir, Timeout: time.Duration(in.Timeout) * time.Millisecond, Confined: true}
 	if c.Timeout < 0 || c.Timeout > maxTimeout {
 		return tool.Fail(tool.CodeInvalidArgs, "timeout is in milliseconds, from 1 to %d", maxTimeout.Milliseconds()), nil
 	}
@@ -253,6 +253,9 @@ func shellResult(res shell.Result, failed error, limit time.Duration, program bo
 		notes = append(notes, "ended, since "+res.Waiting)
 	case res.Waiting != "":
 		notes = append(notes, "hint: "+res.Waiting)
+	}
+	if res.Confined != "" {
+		notes = append(notes, "hint: "+res.Confined)
 	}
 	status := exitText(res)
 	if len(notes) > 0 || !program || status != "exit code 0" {

@@ -92,6 +92,11 @@ type Settings struct {
 	// TelemetryOTLP is telemetry.otlp: spans go to the collector that the standard
 	// variables of OpenTelemetry name. A folder's own settings cannot switch it on.
 	TelemetryOTLP bool
+	// SandboxShell is sandbox.shell: shell commands run in a sandbox of the system's.
+	// SandboxNoNetwork says that sandbox.network is false, and SandboxWritable is
+	// sandbox.writable: what commands may change beside the workspace.
+	SandboxShell, SandboxNoNetwork bool
+	SandboxWritable                []string
 	// SandboxRequire is sandbox.require: a program does not run when a layer
 	// of the sandbox is missing.
 	SandboxRequire bool

@@ -81,6 +81,8 @@ func TestLoad(t *testing.T) {
 			want:     Settings{Rules: []Rule{{"ask", "Write", at(Project, projectFile, 1, 45)}, {"deny", "Edit", at(Project, projectFile, 1, 64)}}},
 			warnings: []string{"$BASE/ws/.capstan/settings.json:1:1: not used, because this folder is not trusted: hooks, mcpServers, permissions.allow, sandbox, tools (--trust uses them for one run)"}},
 		{name: "sandbox", user: `{"sandbox": {"require": true}}`, want: Settings{SandboxRequire: true}},
+		{name: "sandbox of commands", user: `{"sandbox": {"shell": true, "network": false, "writable": ["~/.cache"]}, "telemetry": {"otlp": true}}`,
+			want: Settings{SandboxShell: true, SandboxNoNetwork: true, SandboxWritable: []string{"~/.cache"}, TelemetryOTLP: true}},
 		{name: "web, of the user only", user: `{"web": {"allowPrivate": true, "x": 1}}`, project: `{"web": {"allowPrivate": false}}`, trusted: true, want: Settings{WebAllowPrivate: true},
 			warnings: []string{`$BASE/home/.capstan/settings.json:1:32: unknown setting "web.x": expected one of allowPrivate`, `$BASE/ws/.capstan/settings.json:1:10: web.allowPrivate counts in your own settings only`}},
 		{name: "sections are kept",

@@ -14,7 +14,7 @@ var (
 	toolKeys       = []string{"mode", "codeModeOnly", "eager", "visible"}
 	permissionKeys = []string{"allow", "ask", "deny", noYoloKey}
 	ruleLists      = []string{"allow", "ask", "deny"}
-	sandboxKeys    = []string{"require"}
+	sandboxKeys    = []string{"require", "shell", "network", "writable"}
 	webKeys        = []string{"allowPrivate"}
 	telemetryKeys  = []string{"otlp"}
 	modes          = []string{"direct", "code", "both"}
@@ -153,16 +153,37 @@ func (l *loader) permissions(d *document, v *hujson.Value, lists []string) {
 
 func (l *loader) sandbox(d *document, v *hujson.Value) {
 	d.members(v, "sandbox", func(name string, at int, v *hujson.Value) {
-		if name != "require" {
+		path := "sandbox." + name
+		switch name {
+		case "require":
+			if b, ok := d.boolean(v, path); ok {
+				l.out.SandboxRequire = b
+			}
+		case "shell", "network": // a folder's own settings can take something away, and give nothing
+			b, ok := d.boolean(v, path)
+			field := map[string]*bool{"shell": &l.out.SandboxShell, "network": &l.out.SandboxNoNetwork}[name]
+			strict := b == (name == "shell")
+			if ok && !strict && ofFolder(d.layer) && *field {
+				d.warn(at, "%s is not used: your own settings are stricter", path)
+			} else if ok {
+				*field = strict
+			}
+		case "writable":
+			d.texts(v, path, func(s string, at int) {
+				if ofFolder(d.layer) {
+					d.warn(at, "%s counts in your own settings only", path)
+				} else {
+					l.out.SandboxWritable = append(l.out.SandboxWritable, s)
+				}
+			})
+		default:
 			d.unknown(at, "sandbox", name, sandboxKeys)
-		} else if b, ok := d.boolean(v, "sandbox.require"); ok {
-			l.out.SandboxRequire = b
 		}
 	})
 }
 
-// web reads what counts for web_fetch. A folder's own settings cannot open the
-// user's private network, trusted or not.
+// telemetry reads whether spans are sent. A folder's own settings cannot make a
+// run tell others of itself.
 func (l *loader) telemetry(d *document, v *hujson.Value) {
 	d.members(v, "telemetry", func(name string, at int, v *hujson.Value) {
 		if name != "otlp" {
@@ -175,6 +196,8 @@ func (l *loader) telemetry(d *document, v *hujson.Value) {
 	})
 }
 
+// web reads what counts for web_fetch. A folder's own settings cannot open the
+// user's private network, trusted or not.
 func (l *loader) web(d *document, v *hujson.Value) {
 	d.members(v, "web", func(name string, at int, v *hujson.Value) {
 		if name != "allowPrivate" {

@@ -44,6 +44,7 @@ type execution struct {
 	streams []*stream
 	moved   atomic.Int64 // pieces of output so far: no change means idle
 	unfeed  func()
+	sandbox *Sandbox // that it runs in; nil: none
 }
 
 // launch starts c.
@@ -53,6 +54,9 @@ func (r *Runner) launch(c Command) (_ *execution, err error) {
 		return nil, err
 	}
 	x := &execution{r: r, dir: req.Dir, timeout: c.Timeout, started: time.Now()}
+	if c.Confined {
+		x.sandbox = r.o.Sandbox
+	}
 	x.out = collector{keep: cmp.Or(max(c.Keep, 0), DefaultKeep), spill: c.Spill}
 
 	stdin, unfeed, err := feed(c.Stdin)
@@ -133,6 +137,9 @@ func (x *execution) wait(ctx context.Context) (Result, error) {
 	res.Waiting, res.Interrupted = waiting, waiting != ""
 	if end.err == nil && waiting == "" && !res.Cancelled && !res.TimedOut {
 		res.Waiting = wantedPerson(res.Output, res.ExitCode)
+	}
+	if x.sandbox != nil && (res.ExitCode != 0 || res.Signal != "") {
+		res.Confined = x.sandbox.Explain(res.Output)
 	}
 	return res, end.err
 }

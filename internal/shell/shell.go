@@ -55,6 +55,8 @@ type Options struct {
 	// Idle is how long a command must do nothing but wait at a terminal until
 	// it counts as waiting for a person; 0 means 10 s.
 	Idle time.Duration
+	// Sandbox confines the commands that say so. Nil, or without a keeper: none is.
+	Sandbox *Sandbox
 	// Patience is how long a keeper may be silent after it was due; then it is
 	// killed and the command is swept up from outside. 0 means 10 s.
 	Patience time.Duration
@@ -73,7 +75,9 @@ func New(o Options) *Runner {
 	if o.Secrets == nil {
 		o.Secrets = DefaultSecrets()
 	}
-	o.Portable = o.Portable || !keeper.Supported
+	if o.Portable = o.Portable || !keeper.Supported; o.Portable {
+		o.Sandbox = nil
+	}
 	return &Runner{o}
 }
 
@@ -104,6 +108,10 @@ type Command struct {
 	// Spill is called once when the output passes Keep. Everything, from the
 	// first byte on, is then written to what it returns.
 	Spill func() (io.Writer, error)
+
+	// Confined runs the command in the Runner's Sandbox, if it has one. It is for
+	// what a model asks for; what the user has configured runs as the user.
+	Confined bool
 
 	// lingers makes the command last until its last child has ended (jobs).
 	lingers bool
@@ -146,7 +154,10 @@ type Result struct {
 	// did not end by itself.
 	Waiting     string
 	Interrupted bool
-	Duration    time.Duration
+	// Confined says what the sandbox may have had to do with a failure; empty
+	// otherwise.
+	Confined string
+	Duration time.Duration
 }
 
 // A CommandError says that a command could not be started, in words for the one
@@ -196,6 +207,9 @@ func (r *Runner) request(c Command) (keeper.Request, error) {
 		TimeoutMS: milliseconds(c.Timeout), GraceMS: milliseconds(r.o.Grace), TermMS: milliseconds(r.o.Term)}
 	if c.lingers {
 		req.GraceMS = keeper.Forever
+	}
+	if c.Confined && r.o.Sandbox != nil {
+		r.o.Sandbox.confine(&req)
 	}
 	return req, nil
 }

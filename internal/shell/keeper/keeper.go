@@ -11,7 +11,8 @@
 // when the command leaves children behind, it kills every descendant,
 // also those that left the process group or the session.
 //
-// It is not a sandbox: the command has the rights of its user. It knows nothing
+// When the request says so it takes rights away from itself, and so from the
+// command, before it starts it; else the command has the rights of its user. It knows nothing
 // of shells, output or jobs; package shell is its only client and the other end
 // of its two pipes. Where the layer does not exist ([Supported] is false) only
 // the wire format is compiled.
@@ -51,7 +52,20 @@ type Request struct {
 	GraceMS uint32
 	// TermMS is the time between SIGTERM and SIGKILL when a command is ended.
 	TermMS uint32
+
+	// Confine is what the program and all below it cannot do: ConfineFiles,
+	// ConfineNetwork. A layer that the kernel refuses is a failure to start.
+	Confine uint32
+	// Writable are the paths below which files may be changed under ConfineFiles;
+	// one that does not exist is left out.
+	Writable []string
 }
+
+// What Request.Confine may hold.
+const (
+	ConfineFiles   = 1 << iota // change only what lies below Writable (Landlock)
+	ConfineNetwork             // open no socket but Unix ones (seccomp)
+)
 
 // Forever as a Request's GraceMS waits for the last descendant.
 const Forever = ^uint32(0)
@@ -106,7 +120,9 @@ func (r *Request) Append(b []byte) []byte {
 		b = appendString(b, r.Dir)
 		b = appendUint(b, r.TimeoutMS)
 		b = appendUint(b, r.GraceMS)
-		return appendUint(b, r.TermMS)
+		b = appendUint(b, r.TermMS)
+		b = appendUint(b, r.Confine)
+		return appendStrings(b, r.Writable)
 	})
 }
 
@@ -136,7 +152,7 @@ func FrameSize(head [4]byte) int {
 func ParseRequest(body []byte) (r Request, ok bool) {
 	d := decoder{b: body}
 	r = Request{Path: d.string(), Argv: d.strings(), Env: d.strings(), Dir: d.string(),
-		TimeoutMS: d.uint(), GraceMS: d.uint(), TermMS: d.uint()}
+		TimeoutMS: d.uint(), GraceMS: d.uint(), TermMS: d.uint(), Confine: d.uint(), Writable: d.strings()}
 	return r, !d.bad && len(d.b) == 0
 }
 

@@ -8,7 +8,7 @@ import (
 
 var requests = []Request{
 	{},
-	{Path: "/bin/sh", Argv: []string{"sh", "-c", "true"}, Env: []string{"A=1", ""}, Dir: "/", TimeoutMS: 1, GraceMS: Forever, TermMS: 200},
+	{Path: "/bin/sh", Argv: []string{"sh", "-c", "true"}, Env: []string{"A=1", ""}, Dir: "/", TimeoutMS: 1, GraceMS: Forever, TermMS: 200, Confine: ConfineFiles, Writable: []string{"/tmp", ""}},
 }
 
 var reports = []Report{

@@ -4,3 +4,6 @@ package keeper
 
 // Supported says whether this build has a keeper.
 const Supported = false
+
+// LandlockVersion is that of the running kernel; 0 when it has none.
+func LandlockVersion() int { return 0 }

@@ -29,6 +29,9 @@ func (k *keeper) start() syscall.Errno {
 	if err := prctl(prSetChildSubreaper, 1); err != 0 {
 		return err
 	}
+	if err := k.confine(); err != 0 {
+		return err
+	}
 	pid, err := syscall.ForkExec(k.req.Path, k.req.Argv, &syscall.ProcAttr{
 		Dir: k.req.Dir, Env: k.req.Env, Files: []uintptr{0, 1, 2},
 		// A new session has no controlling terminal, so nothing can prompt on

@@ -1,0 +1,3 @@
+package keeper
+
+const auditArch = 0xc000003e

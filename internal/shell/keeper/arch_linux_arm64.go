@@ -1,0 +1,3 @@
+package keeper
+
+const auditArch = 0xc00000b7
