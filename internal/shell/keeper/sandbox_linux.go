@@ -15,7 +15,7 @@ const (
 	landlockVersion     = 1
 	landlockBeneath     = 1
 
-	sysIoUringSetup     = 425 // its rings make sockets too
+	sysIoUringSetup = 425 // its rings make sockets too
 
 	prSetNoNewPrivs   = 38
 	prSetSeccomp      = 22
