@@ -83,6 +83,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.VarP(&f.prompt, "prompt", "p", "the task; what standard input holds comes before it")
 	fl.StringVar(&f.model, "model", "", "FAMILY/NAME, or PROVIDER/NAME of the settings")
 	fl.StringVar(&f.mode, "mode", "", modeHelp)
+	f.session.registerAgent(cmd)
 	fl.StringVar(&f.outputFormat, "output-format", "text", "text, json or stream-json")
 	fl.StringVar(&f.inputFormat, "input-format", "text", "text, or stream-json: a prompt on each line of standard input")
 	fl.BoolVar(&f.partial, "include-partial-messages", false, "with stream-json: the pieces of answers as they arrive")
@@ -371,6 +372,8 @@ func notice(s *app.Session, e agent.Event) {
 	switch e := e.(type) {
 	case agent.Noticed:
 		text = e.Text
+	case agent.Delegated:
+		notice(s, e.Event)
 	case agent.Streamed:
 		switch e := e.Event.(type) {
 		case llm.Warning:

@@ -100,7 +100,7 @@ func run() int {
 
 func newRoot() *cobra.Command {
 	root := newAgent()
-	root.AddCommand(newExec(), newTools(), newMCP(), newSessions(), newDoctor(), newTrust())
+	root.AddCommand(newExec(), newTools(), newAgents(), newMCP(), newSessions(), newDoctor(), newTrust())
 	root.InitDefaultCompletionCmd()
 	root.SetFlagErrorFunc(flagError)
 	root.SuggestionsMinimumDistance = suggestWithin

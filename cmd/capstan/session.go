@@ -18,6 +18,7 @@ type sessionFlags struct {
 	addDirs      []string
 	trust        bool
 	sandbox      bool
+	agent        string
 }
 
 func (f *sessionFlags) register(cmd *cobra.Command) {
@@ -28,6 +29,11 @@ func (f *sessionFlags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.addDirs, "add-dir", nil, "a further directory that counts as workspace; may be repeated")
 	fl.BoolVar(&f.sandbox, "sandbox", false, "confine shell commands: they change files in the workspace and temporary directories only")
 	fl.BoolVar(&f.trust, "trust", false, "use this folder's settings for this run")
+}
+
+// registerAgent is for the commands whose session is that of an agent.
+func (f *sessionFlags) registerAgent(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.agent, "agent", "", "the agent to be, of 'capstan agents list'")
 }
 
 func workingDirectory() (string, error) {
@@ -57,6 +63,7 @@ func (f *sessionFlags) options() (app.Options, error) {
 		AddDirs:      f.addDirs,
 		Trust:        f.trust,
 		Sandbox:      f.sandbox,
+		Agent:        f.agent,
 	}, nil
 }
 

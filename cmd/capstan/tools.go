@@ -43,6 +43,7 @@ func (f *viewFlags) register(cmd *cobra.Command, mode string) {
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	if mode != "" {
 		cmd.Flags().StringVar(&f.mode, "mode", "", mode)
+		f.session.registerAgent(cmd)
 	}
 }
 

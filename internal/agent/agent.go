@@ -31,6 +31,13 @@ type Options struct {
 	System func() string
 	// View returns what the model may see and call now.
 	View func() *tool.View
+	// Declared returns the view whose declarations the model is sent, when that is
+	// another one: a fork is sent those of its lead, byte for byte, so that the
+	// provider's cache holds. What may be called, View says alone.
+	Declared func() *tool.View
+	// Team are the subagents that the model may start: its tools are in the
+	// registry behind View. Nil: it has none.
+	Team *Team
 	// Await is called before the calls of an answer are made, to wait for what
 	// they need to be there; it may put a Fault into one whose tool will not be.
 	// It returns when ctx ends at the latest. Nil waits for nothing.
@@ -103,9 +110,9 @@ type Outcome struct {
 	// Structured is the answer when Options.Structured was set and it was given.
 	Structured json.RawMessage
 	Turns      int
-	Calls      int // that were made, nested and denied ones too; not those beyond the limit
-	Usage      msg.Usage
-	Denials    []Denial // at most 1,000, in the order of the calls; not those of the limit of calls
+	Calls      int       // that were made, nested and denied ones too; not those beyond the limit
+	Usage      msg.Usage // subagents' too, like Calls and Denials
+	Denials    []Denial  // at most 1,000, in the order of the calls; not those of the limit of calls
 	Elapsed    time.Duration
 	Waiting    time.Duration // of Elapsed, for the provider, retries included
 }
@@ -118,8 +125,8 @@ type Denial struct {
 	Unasked      bool // only because nobody could be asked
 }
 
-// An Event is one of Asked, Streamed, Answered, Called, Observed, Noticed and
-// Ended.
+// An Event is one of Asked, Streamed, Answered, Called, Observed, Noticed,
+// Delegated and Ended.
 type Event interface{ event() }
 
 // Asked: a request is about to be sent to the model.
@@ -161,13 +168,24 @@ type Observed struct{ Message msg.Message }
 // Noticed is something that a person should know.
 type Noticed struct{ Text string }
 
+// Delegated is what happens in a subagent. Its calls come as Called instead,
+// since they are calls of the session: those of its model have as ParentID the
+// call that it works for.
+type Delegated struct {
+	Agent string // its id
+	Kind  string
+	Call  string // the call that it works for
+	Event Event
+}
+
 // Ended: the run is over.
 type Ended struct{ Outcome *Outcome }
 
-func (Asked) event()    {}
-func (Streamed) event() {}
-func (Answered) event() {}
-func (Called) event()   {}
-func (Observed) event() {}
-func (Noticed) event()  {}
-func (Ended) event()    {}
+func (Asked) event()     {}
+func (Streamed) event()  {}
+func (Answered) event()  {}
+func (Called) event()    {}
+func (Observed) event()  {}
+func (Noticed) event()   {}
+func (Delegated) event() {}
+func (Ended) event()     {}

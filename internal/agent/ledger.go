@@ -53,7 +53,9 @@ type denied struct {
 	number int
 }
 
-// see takes an event of a call. kind says what it means when a tool takes long.
+// see takes an event of a call. kind says what it means when a tool takes long;
+// nil is a call of a subagent's, which counts here and repeats nothing of this
+// run's.
 func (b *ledger) see(e *sched.Event, kind func(name string) pace) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,10 +79,12 @@ func (b *ledger) see(e *sched.Event, kind func(name string) pace) {
 			c.number = b.made
 		}
 		p := working
-		if !c.since.IsZero() && e.Time.Sub(c.since) >= slow {
-			p = kind(e.Call.Name)
+		if kind != nil {
+			if !c.since.IsZero() && e.Time.Sub(c.since) >= slow {
+				p = kind(e.Call.Name)
+			}
+			b.turn.add(e.Call, e.Result, p)
 		}
-		b.turn.add(e.Call, e.Result, p)
 		b.settled(e, c.number)
 	}
 }
@@ -169,9 +173,11 @@ type budgeted struct {
 
 // Decide implements sched.Policy.
 func (p budgeted) Decide(ctx context.Context, q *sched.Request) sched.Verdict {
-	if r := p.a.current(); r != nil && r.book.over(q.Call.ID) {
-		return sched.Verdict{Decision: sched.Deny, By: "limit", Code: tool.CodeCallLimit,
-			Reason: fmt.Sprintf("the run has made its %d calls, more are not started", r.book.limit)}
+	for r := p.a.current(); r != nil; r = r.above {
+		if r.book.over(q.Call.ID) {
+			return sched.Verdict{Decision: sched.Deny, By: "limit", Code: tool.CodeCallLimit,
+				Reason: fmt.Sprintf("the run has made its %d calls, more are not started", r.book.limit)}
+		}
 	}
 	if p.rules == nil {
 		return sched.Verdict{Decision: sched.Allow}

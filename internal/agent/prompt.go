@@ -28,6 +28,11 @@ type PromptOptions struct {
 	Approval string
 	// Headless says that nobody can be asked (S3-047).
 	Headless bool
+	// Subagent says that it works for another agent and not for the user.
+	Subagent bool
+	// Role, when not empty, stands in place of identity and persona: what an
+	// agent's definition says. The guidance on tools stays.
+	Role string
 	// System, when not nil, stands in place of identity, persona and guidance.
 	// The rules that must hold whatever somebody writes stay: how tools are
 	// called, the environment, the suffix, memory.
@@ -85,8 +90,9 @@ func (s *promptSection) guides() bool { return 100 <= s.order && s.order < 200 }
 
 // promptSections is the whole prompt, by order.
 var promptSections = []promptSection{
-	{10, "identity", true, fromFile("identity")},
-	{20, "persona", true, fromFile("persona")},
+	{10, "identity", true, unlessRole("identity")},
+	{20, "persona", true, unlessRole("persona")},
+	{30, "role", true, func(p *promptPage) string { return strings.TrimSpace(p.o.Role) }},
 	{50, "system", false, func(p *promptPage) string { return optional(p.o.System) }},
 	{99, "tools:code-only", false, codeOnly},
 	{100, "tool:exec", true, fromFile("program")},
@@ -100,6 +106,7 @@ var promptSections = []promptSection{
 	{200, "environment", false, environment},
 	{300, "append", false, func(p *promptPage) string { return optional(p.o.Append) }},
 	{400, "modality", false, modality},
+	{410, "subagent", false, subagentNote},
 	{900, "memory", false, func(p *promptPage) string { return p.memory(p.o.Memory) }},
 }
 
@@ -112,6 +119,23 @@ func optional(s *string) string {
 		return ""
 	}
 	return strings.TrimSpace(*s)
+}
+
+func unlessRole(name string) func(*promptPage) string {
+	return func(p *promptPage) string {
+		if strings.TrimSpace(p.o.Role) != "" {
+			return ""
+		}
+		return p.file(name)
+	}
+}
+
+// subagentNote says for whom a subagent works.
+func subagentNote(p *promptPage) string {
+	if !p.o.Subagent {
+		return ""
+	}
+	return p.file("delegate")
 }
 
 // codeOnly states the collapse, which the executor enforces (S2-075 to S2-079).

@@ -58,10 +58,11 @@ func (a *Agent) begin(ctx context.Context, q *sched.Request) error {
 			return err
 		}
 	}
-	r, start := a.current(), session.Start{ID: q.Call.ID, Name: q.Call.Name, ParentID: q.Call.ParentID, Mutates: mutates(q)}
+	parent := a.sub.innerParent(q.Call.ParentID)
+	r, start := a.current(), session.Start{ID: a.sub.inner(q.Call.ID), Name: q.Call.Name, ParentID: parent, Mutates: mutates(q)}
 	// The arguments of a model's call stand in its message, unless a hook has
 	// changed them.
-	if q.Call.ParentID != "" || r == nil || !bytes.Equal(r.book.admitted(q.Call.ID), q.Call.Args) {
+	if parent != "" || r == nil || !bytes.Equal(r.book.admitted(q.Call.ID), q.Call.Args) {
 		start.Args = string(q.Call.Args)
 	}
 	err := a.record(func(l *session.Log) error { return l.Start(start) })
@@ -87,6 +88,9 @@ func (a *Agent) observe(e sched.Event) {
 	r := a.current()
 	if r != nil {
 		r.book.see(&e, a.pace)
+		if r.above != nil {
+			r.above.book.see(&e, nil)
+		}
 	}
 	if e.Kind == sched.Decided {
 		err := a.record(func(l *session.Log) error { return l.Decision(decision(&e)) })
@@ -98,7 +102,9 @@ func (a *Agent) observe(e sched.Event) {
 	if e.Kind == sched.Settled {
 		settled := outcome(e.Result)
 		result = &settled
-		err := a.record(func(l *session.Log) error { return l.Result(e.Call.ParentID, settled) })
+		logged := settled
+		logged.CallID = a.sub.inner(settled.CallID)
+		err := a.record(func(l *session.Log) error { return l.Result(a.sub.innerParent(e.Call.ParentID), logged) })
 		if err != nil && r != nil {
 			r.fail(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"capstan/internal/llm"
@@ -22,8 +23,12 @@ type Agent struct {
 	opt    Options
 	rt     *sched.Runtime
 	origin string   // FAMILY/MODEL
-	key    string   // of the conversation: prompt ids begin with it, and it is the cache key without a log
+	key    string   // of the conversation: prompt ids begin with it
+	cache  string   // the key by which providers cache what requests begin with
 	ids    *llm.IDs // of the calls; used by the running Run only
+	sub    *task    // what it works on as a subagent; nil: it is the lead
+
+	wake chan struct{} // something is there for a run that waits; one is enough
 
 	emitting sync.Mutex // events go out one at a time
 
@@ -37,12 +42,36 @@ type Agent struct {
 
 // New returns an Agent. It asks nothing and touches no file.
 func New(o Options) *Agent {
-	a := &Agent{opt: o, origin: o.Family + "/" + o.Model, key: rand.Text()[:12], history: slices.Clone(o.History), ids: llm.NewIDs(o.History)}
-	so := o.Sched
-	so.Observe, so.Begin = a.observe, a.begin
-	so.Policy = budgeted{a, o.Sched.Policy}
-	a.rt = sched.New(so)
+	a := newAgent(o)
+	a.rt = sched.New(a.sched())
+	if o.Team != nil {
+		o.Team.lead = a
+	}
 	return a
+}
+
+func newAgent(o Options) *Agent {
+	a := &Agent{opt: o, origin: o.Family + "/" + o.Model, key: rand.Text()[:12], history: slices.Clone(o.History), ids: llm.NewIDs(o.History), wake: make(chan struct{}, 1)}
+	if a.cache = a.key; o.Log != nil {
+		a.cache = o.Log.ID()
+	}
+	return a
+}
+
+// sched are the options of its Runtime.
+func (a *Agent) sched() sched.Options {
+	so := a.opt.Sched
+	so.Observe, so.Begin = a.observe, a.begin
+	so.Policy = budgeted{a, a.opt.Sched.Policy}
+	return so
+}
+
+// rouse wakes a run that waits for its subagents.
+func (a *Agent) rouse() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
 }
 
 // Runtime returns the one executor of the session, which its subagents share.
@@ -76,7 +105,15 @@ func (a *Agent) Queue(parts []msg.Part) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.queue = append(a.queue, slices.Clone(parts))
+	a.rouse()
 	return a.taking
+}
+
+// queued reports whether a message waits.
+func (a *Agent) queued() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.queue) > 0
 }
 
 func (a *Agent) working() bool {
@@ -116,6 +153,7 @@ func (a *Agent) Run(ctx context.Context, parts []msg.Part) *Outcome {
 		defer stop()
 	}
 	r.out.Reason, r.out.Err = r.work(parts)
+	r.endChildren()
 	r.close()
 	a.mu.Lock()
 	a.run = nil
@@ -134,14 +172,21 @@ type run struct {
 	book   ledger
 	loops  detector
 	nudges nudges
+	meter  meter
+	turns  atomic.Int64
+	above  *run // of the lead, for which a subagent works
+	below  children
 
-	holds   int        // how often in a row a hook kept the run from ending
-	guessed int        // tokens of requests whose provider reports none
-	sent    *tool.View // whose declarations the last request had
+	holds int        // how often in a row a hook kept the run from ending
+	sent  *tool.View // whose declarations the last request had
 }
 
 func newRun(a *Agent) *run {
-	return &run{a: a, began: time.Now(), out: &Outcome{}, book: ledger{limit: a.opt.Limits.Calls}}
+	r := &run{a: a, began: time.Now(), out: &Outcome{}, book: ledger{limit: a.opt.Limits.Calls}}
+	if a.sub != nil {
+		r.above = a.sub.under()
+	}
+	return r
 }
 
 var errWall = errors.New("the time of the run is used up")
@@ -172,7 +217,7 @@ func (r *run) work(parts []msg.Part) (Reason, error) {
 		ans := r.ask()
 		r.act(ans)
 		reason, err := r.judge(ans)
-		if reason == Finished && (r.held() || r.more()) { // what was queued wants an answer of its own
+		if reason == Finished && (r.lingers() || r.held() || r.lingers()) { // what came meanwhile wants an answer of its own
 			reason, r.out.Structured = "", nil
 			r.book.restructure()
 		}
@@ -191,14 +236,28 @@ func (r *run) stop() (Reason, error) {
 	if err := r.halted(); err != nil {
 		return Hooked, err
 	}
+	if r.above != nil {
+		if reason, err := r.above.spent(); reason != "" {
+			return reason, err
+		}
+	}
+	if reason, err := r.spent(); reason != "" {
+		return reason, err
+	}
+	if l := r.a.opt.Limits; l.Turns > 0 && int(r.turns.Load()) >= l.Turns {
+		return MaxTurns, fmt.Errorf("the model was not done after %d turns, the limit of the run; raise it, or go on with the session", l.Turns)
+	}
+	return "", nil
+}
+
+// spent says which of the limits that count for subagents too is used up.
+func (r *run) spent() (Reason, error) {
 	l := r.a.opt.Limits
 	switch {
 	case l.Calls > 0 && r.book.calls() > l.Calls:
 		return MaxCalls, fmt.Errorf("the model wanted more than %d calls, the limit of the run; raise it, or go on with the session", l.Calls)
-	case l.Turns > 0 && r.out.Turns >= l.Turns:
-		return MaxTurns, fmt.Errorf("the model was not done after %d turns, the limit of the run; raise it, or go on with the session", l.Turns)
-	case l.Tokens > 0 && r.tokens() >= l.Tokens:
-		return MaxTokens, fmt.Errorf("the run used %d tokens, its limit is %d; raise it, or go on with the session", r.tokens(), l.Tokens)
+	case l.Tokens > 0 && r.meter.tokens() >= l.Tokens:
+		return MaxTokens, fmt.Errorf("the run used %d tokens, its limit is %d; raise it, or go on with the session", r.meter.tokens(), l.Tokens)
 	}
 	return "", nil
 }
@@ -233,8 +292,9 @@ func (r *run) say(parts []msg.Part) {
 	r.a.add(m)
 }
 
-// deliver adds the messages that were queued.
+// deliver adds the messages that were queued, and what became of subagents.
 func (r *run) deliver() {
+	r.a.opt.Team.tell(r)
 	r.a.mu.Lock()
 	queued := r.a.queue
 	r.a.queue = nil
@@ -257,22 +317,25 @@ func (r *run) observe(parts []msg.Part) {
 	r.a.emit(Observed{msg.Message{Role: msg.User, Parts: parts}})
 }
 
-// more reports whether messages are waiting; if none are, none will be taken
-// any more.
-func (r *run) more() bool {
+// more reports whether messages are waiting; if none are, and no subagent works
+// that will bring one, none will be taken any more.
+func (r *run) more() (more bool, working int) {
+	news, working := r.a.opt.Team.pending()
 	r.a.mu.Lock()
 	defer r.a.mu.Unlock()
-	r.a.taking = len(r.a.queue) > 0
-	return r.a.taking
+	more = len(r.a.queue) > 0 || news
+	r.a.taking = more || working > 0
+	return more, working
 }
 
 // close completes the outcome and the record.
 func (r *run) close() {
-	for r.more() { // it ended with messages that the model has not seen: they are not lost
+	for more, _ := r.more(); more; more, _ = r.more() { // it ended with messages that the model has not seen: they are not lost
 		r.deliver()
 	}
 	out := r.out
 	r.book.close(out)
+	out.Usage, out.Turns = r.meter.used(), int(r.turns.Load())
 	out.Elapsed = time.Since(r.began)
 	why := string(out.Reason)
 	if out.Reason == Failed && out.Err != nil {

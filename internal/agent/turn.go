@@ -36,16 +36,15 @@ func (r *run) request() *llm.Request {
 	id := fmt.Sprintf("%s-%d", a.key, a.prompts)
 	history := a.history[:len(a.history):len(a.history)]
 	a.mu.Unlock()
-	r.sent = a.opt.View()
+	if r.sent = a.opt.View(); a.opt.Declared != nil {
+		r.sent = a.opt.Declared()
+	}
 	a.rt.Reviews().Declare(r.sent)
 	q := &llm.Request{
-		Model: a.opt.Model, Messages: history, PromptID: id, CacheKey: a.key,
+		Model: a.opt.Model, Messages: history, PromptID: id, CacheKey: a.cache,
 		Tools:     r.sent.Declarations(), // as the exposure policy has it (S0-195 to S0-197)
 		Hosted:    a.opt.Hosted,
 		MaxTokens: a.opt.MaxTokens, Temperature: a.opt.Temperature, Effort: a.opt.Effort,
-	}
-	if a.opt.Log != nil {
-		q.CacheKey = a.opt.Log.ID()
 	}
 	if a.opt.System != nil {
 		q.System = a.opt.System()
@@ -57,13 +56,12 @@ func (r *run) request() *llm.Request {
 // returns: whole, or what had arrived of it.
 func (r *run) ask() *answer {
 	q := r.request()
-	r.out.Turns++
-	r.a.emit(Asked{PromptID: q.PromptID, Turn: r.out.Turns})
+	r.a.emit(Asked{PromptID: q.PromptID, Turn: int(r.turns.Add(1))})
 	ans, turn := &answer{id: q.PromptID}, llm.NewTurn(r.a.origin)
 	began := time.Now()
 	ans.err = r.stream(q, turn, ans)
 	r.out.Waiting += time.Since(began)
-	r.out.Usage.Add(turn.Usage)
+	r.spend(turn.Usage, 0)
 	ans.message, ans.finish = turn.Message(), turn.Finish
 	r.count(q, &ans.message, turn.Usage)
 	r.out.Text, r.out.Finish = ans.message.Text(), ans.finish
@@ -122,7 +120,7 @@ func (r *run) act(ans *answer) {
 	}
 	calls := make([]tool.Call, len(made))
 	for i, c := range made {
-		calls[i] = tool.Call{ID: c.ID, Name: c.Name, Args: json.RawMessage(c.Args), Fault: c.Fault, Shown: r.sent.Visible(c.Name)}
+		calls[i] = tool.Call{ID: r.a.outer(c.ID), ParentID: r.a.sub.callID(), Name: c.Name, Args: json.RawMessage(c.Args), Fault: c.Fault, Shown: r.sent.Visible(c.Name)}
 	}
 	if r.a.opt.Await != nil && ctx.Err() == nil {
 		r.a.opt.Await(ctx, calls)
@@ -130,6 +128,7 @@ func (r *run) act(ans *answer) {
 	results := make([]msg.Result, len(made))
 	for s := range r.a.rt.Start(ctx, r.a.opt.View, calls) {
 		results[s.Index] = outcome(&s.Result)
+		results[s.Index].CallID = made[s.Index].ID
 	}
 	observed := msg.Message{Role: msg.Tool, Results: results}
 	r.a.add(ans.message, observed)

@@ -48,6 +48,7 @@ type Conversation struct {
 	seen  *builtin.Seen
 	hooks *conversationHooks
 	otlp  *telemetry.Exporter // nil when spans go nowhere
+	team  *agent.Team
 }
 
 // Recorded reports whether there is a record that the session can be resumed
@@ -71,6 +72,7 @@ const seenKey = "seen"
 
 // Close ends the record. The error says that its end could not be written.
 func (c *Conversation) Close() error {
+	err := c.team.Close()
 	c.hooks.end()
 	if c.otlp != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), otlpPatience)
@@ -78,7 +80,7 @@ func (c *Conversation) Close() error {
 		c.otlp.Close(ctx)
 	}
 	c.Model.Close()
-	return c.log.Close()
+	return errors.Join(err, c.log.Close())
 }
 
 // Agent returns the agent of a new or a resumed conversation. It asks the model
@@ -99,7 +101,16 @@ func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, err
 		}
 		prefix = newest.ID
 	}
-	c := &Conversation{seen: &s.seen}
+	c := &Conversation{seen: &s.seen, team: s.team}
+	if o.Model == "" && s.self != nil {
+		o.Model = s.self.Model
+	}
+	if s.self != nil && s.self.MaxTurns > 0 && o.Limits.Turns == 0 {
+		o.Limits.Turns = s.self.MaxTurns
+	}
+	if s.self != nil && s.self.Wall > 0 && o.Limits.Wall == 0 {
+		o.Limits.Wall = s.self.Wall
+	}
 	state := &session.State{}
 	if prefix == "" {
 		if c.Model, err = s.Model(ctx, o.Model); err != nil {
@@ -121,7 +132,7 @@ func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, err
 	}
 	ao := agent.Options{
 		Provider: c.Model.Provider, Family: c.Model.Family, Model: c.Model.Name,
-		System: s.prompt(o, memory), View: s.View, Await: s.awaitCalls, Sched: s.calls, Log: c.log, History: state.Messages,
+		System: s.prompt(o, memory), Team: s.team, View: s.View, Await: s.awaitCalls, Sched: s.calls, Log: c.log, History: state.Messages,
 		Hosted: c.Model.Hosted, Limits: o.Limits, Structured: s.opt.Structured, Emit: c.observed(s.startingServers(s.ahead(o.Emit))),
 	}
 	c.hooks = s.hooksOf(c, prefix != "")
@@ -179,7 +190,7 @@ func (s *Session) goOnIn(began string) error {
 	}
 	s.mode = mode
 	var exec []tool.Tool
-	if mode != tool.Direct {
+	if s.wantsExec() {
 		exec = append(exec, s.newExec())
 	}
 	if err := s.Registry.Replace(func(sp *tool.Spec) bool { return sp.Name == tool.ExecName }, exec...); err != nil {
@@ -264,10 +275,14 @@ func (s *Session) restoreSeen(state *session.State) {
 // beginning: a prompt that changes costs the provider's cache. Tools and the
 // approval mode are those of now, for they decide what the prompt may ask for.
 func (s *Session) prompt(o AgentOptions, memory []agent.MemoryFile) func() string {
-	p := agent.PromptOptions{
+	s.told = agent.PromptOptions{
 		Dir: s.opt.Dir, Root: s.project, Added: s.added, Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Today:    time.Now().Format(time.DateOnly),
 		Headless: o.Headless, System: o.System, Append: o.Append, Memory: memory,
+	}
+	p := s.told
+	if s.self != nil {
+		p.Role = s.self.Prompt
 	}
 	return func() string {
 		p.View, p.Approval = s.View(), s.ApprovalMode()

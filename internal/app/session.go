@@ -5,6 +5,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"capstan/internal/agent"
 	"capstan/internal/builtin"
 	"capstan/internal/codemode"
 	"capstan/internal/config"
@@ -49,6 +51,8 @@ type Options struct {
 	// Allow are further rules of permissions.allow, of --allowed-tools. Exclude
 	// takes tools away, by name or pattern, of --exclude-tools.
 	Allow, Exclude []string
+	// Agent is the definition that the session's own agent follows; empty: none.
+	Agent string
 	// Structured is the JSON Schema of the answer that a run has to end with; nil
 	// when its text is the answer.
 	Structured json.RawMessage
@@ -104,8 +108,14 @@ type Session struct {
 	runner     *quickjs.Runner
 	search     *codemode.Search
 
-	userHooks  *hook.Hooks
-	hooks      *hook.Dispatcher // nil when there are none
+	userHooks *hook.Hooks
+	hooks     *hook.Dispatcher // nil when there are none
+
+	agents *agent.Definitions
+	self   *agent.Definition   // what the session's own agent is, if it is one of them
+	team   *agent.Team         // nil in a session for one program
+	told   agent.PromptOptions // what its prompt is made of, and that of its subagents
+
 	servers    servers
 	skills     *builtin.Skills
 	structured *builtin.Structured // nil when the answer has no schema
@@ -134,6 +144,9 @@ func Open(o Options) (*Session, error) {
 		return nil, err
 	}
 	s.project, s.set = project, set
+	if err := s.loadAgents(); err != nil {
+		return nil, err
+	}
 	s.collectSecrets()
 	spares := 1 // for the next program of a conversation; a person's own is the only one
 	if o.Program {
@@ -159,6 +172,7 @@ func Open(o Options) (*Session, error) {
 		return nil, err
 	}
 	s.withdraw()
+	s.agentWarnings()
 	if err := s.addServers(roots); err != nil {
 		return nil, err
 	}
@@ -275,6 +289,9 @@ func (s *Session) policy(set config.Settings, home string, roots []string) (*pol
 		}
 		o.Mode = mode
 	}
+	if s.self != nil && s.self.Approval != "" {
+		o.Mode = policy.Mode(agent.Stricter(s.self.Approval, cmp.Or(string(o.Mode), string(policy.Default))))
+	}
 	for _, r := range set.Rules {
 		o.Rules = append(o.Rules, policy.Rule{List: r.List, Text: r.Text, Origin: r.From.String()})
 	}
@@ -338,8 +355,11 @@ func (s *Session) register(roots []string) error {
 	if t := s.skills.Tool(hidden); t != nil {
 		tools = append(tools, t)
 	}
-	if s.mode != tool.Direct { // S0-039 to S0-041
+	if s.wantsExec() { // S0-039 to S0-041
 		tools = append(tools, s.newExec())
+	}
+	if s.team != nil {
+		tools = append(tools, s.team.Tools()...)
 	}
 	tools = append(tools, s.searching()...)
 	if err = s.Registry.Add(tools...); err != nil {

@@ -62,11 +62,11 @@ func TestModes(t *testing.T) {
 		declared, bind []string
 		registered     []string
 	}{
-		{"off by default", Options{}, nil, builtins, nil, sorted("tool_call", "tool_search")},
-		{"by the setting", Options{}, settings, []string{"exec", "tool_search"}, builtins, sorted("exec", "tool_call", "tool_search")},
+		{"off by default", Options{}, nil, sorted(controls...), nil, sorted(append([]string{"tool_call", "tool_search"}, controls...)...)},
+		{"by the setting", Options{}, settings, directControls, builtins, sorted(append([]string{"exec", "tool_call", "tool_search"}, controls...)...)},
 		{"for one program", Options{Program: true}, nil, []string{"exec", "tool_search"}, builtins, sorted("exec", "tool_call", "tool_search")},
-		{"a flag wins", Options{Mode: tool.Direct}, settings, builtins, nil, sorted("tool_call", "tool_search")},
-		{"both", Options{Mode: tool.Both}, nil, sorted("exec", "tool_search"), builtins, sorted("exec", "tool_call", "tool_search")},
+		{"a flag wins", Options{Mode: tool.Direct}, settings, sorted(controls...), nil, sorted(append([]string{"tool_call", "tool_search"}, controls...)...)},
+		{"both", Options{Mode: tool.Both}, nil, sorted(directControls...), builtins, sorted(append([]string{"exec", "tool_call", "tool_search"}, controls...)...)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := open(t, tc.opt, tc.files)
@@ -87,6 +87,13 @@ func TestModes(t *testing.T) {
 		})
 	}
 }
+
+// controls are those of subagents, which a session for one program has not;
+// directControls are all that a model in code mode is shown.
+var (
+	controls       = []string{"agent", "list_agents", "send_message", "task_list", "task_output", "task_stop"}
+	directControls = []string{"agent", "exec", "list_agents", "send_message", "task_list", "task_output", "task_stop", "tool_search"}
+)
 
 func sorted(more ...string) []string {
 	all := append(slices.Clone(builtins), more...)

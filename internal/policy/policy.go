@@ -296,8 +296,12 @@ func (p *Policy) Explain(r *sched.Request) Explanation {
 }
 
 func (p *judgement) explain(ctx context.Context, r *sched.Request) Explanation {
+	return p.explainIn(ctx, r, p.Mode()) // one mode for the whole call, whoever changes it meanwhile
+}
+
+// explainIn judges in this mode, whatever the policy's own is.
+func (p *judgement) explainIn(ctx context.Context, r *sched.Request, mode Mode) Explanation {
 	stopped := func() bool { return ctx.Err() != nil }
-	mode := p.Mode() // one for the whole call, whoever changes it meanwhile
 	acts := p.acts(r, stopped)
 	found := make([]finding, len(acts))
 	for i := range acts {

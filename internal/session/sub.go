@@ -20,7 +20,7 @@ const subs = ".agents"
 // it. The file is made with the first event.
 func (l *Log) Sub(h Header) *Log {
 	h.ID, h.Format, h.Parent = newID(), Format, l.head.ID
-	h.Workspace = l.head.Workspace
+	h.Workspace, h.Dir, h.Version = l.head.Workspace, l.head.Dir, l.head.Version
 	return &Log{s: l.s, head: h, path: filepath.Join(strings.TrimSuffix(l.path, suffix)+subs, h.ID+suffix)}
 }
 
