@@ -217,7 +217,7 @@ func (r *run) work(parts []msg.Part) (Reason, error) {
 		ans := r.ask()
 		r.act(ans)
 		reason, err := r.judge(ans)
-		if reason == Finished && (r.lingers() || r.held() || r.lingers()) { // what came meanwhile wants an answer of its own
+		if reason == Finished && (r.held() || r.lingers()) { // what came meanwhile wants an answer of its own
 			reason, r.out.Structured = "", nil
 			r.book.restructure()
 		}
