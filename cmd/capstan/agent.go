@@ -247,7 +247,7 @@ func (f *agentFlags) converse(ctx context.Context, opt app.Options, ao app.Agent
 	for _, n := range c.Notes {
 		fmt.Fprintf(stderr, "capstan: note: %s\n", s.Redact(n))
 	}
-	out.Describe(headless.Session{ID: c.ID, Dir: opt.Dir, Model: c.Model.String(), Mode: s.Mode(), ApprovalMode: s.ApprovalMode(), Version: ao.Version, Structured: opt.Structured != nil, Tools: func() []string { return names(s.View()) }, Skills: s.Skills, Servers: func() []headless.Server { return serverStates(s) }})
+	out.Describe(headless.Session{ID: c.ID, Dir: opt.Dir, Model: c.Model.String(), Mode: s.Mode(), ApprovalMode: s.ApprovalMode(), Version: ao.Version, Structured: opt.Structured != nil, Tools: func() []string { return names(s.View()) }, Skills: s.Skills, Agents: func() []string { return agentNames(s) }, Servers: func() []headless.Server { return serverStates(s) }})
 	ended := &runs{session: s}
 	bad := f.serve(ctx, s, c, &shown{out, stdout, ao.Limits.Wall}, first, ended)
 	cause := context.Cause(ctx) // what comes later does not undo what has finished
@@ -321,6 +321,13 @@ func names(v *tool.View) []string {
 		out = append(out, d.Name)
 	}
 	return out
+}
+
+func agentNames(s *app.Session) (names []string) {
+	for _, x := range s.Agents() {
+		names = append(names, x.Name)
+	}
+	return names
 }
 
 func serverStates(s *app.Session) []headless.Server {

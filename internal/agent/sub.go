@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"capstan/internal/msg"
 	"capstan/internal/sched"
@@ -85,11 +84,9 @@ type task struct {
 	waiting    bool     // for a place
 	out        *Outcome // of its work, once that has ended
 	last       *Outcome // of the work before, too
-	took       time.Duration
 	stop       context.CancelCauseFunc
 	done       chan struct{} // closed when it does not work any more
 	told       bool          // its lead's model knows how it ended
-	began      time.Time
 	turns      int
 	calls      int
 	did        []string // what it changed, most of it
@@ -305,7 +302,7 @@ func (tm *Team) set(ctx context.Context, t *task, call string, above *run, backg
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	t.call, t.above, t.background, t.waiting, t.out, t.told = call, above, background, true, nil, false
-	t.stop, t.done, t.began = stop, make(chan struct{}), time.Now()
+	t.stop, t.done = stop, make(chan struct{})
 	tm.mu.Unlock()
 	t.agent.Queue(parts) // messages that come before it begins stand behind it
 	go func() {
@@ -338,7 +335,7 @@ func (t *task) work(ctx context.Context) (out *Outcome) {
 // finish notes how the work ended.
 func (t *task) finish(out *Outcome) {
 	t.team.mu.Lock()
-	t.out, t.last, t.took, t.waiting = out, out, time.Since(t.began), false
+	t.out, t.last, t.waiting = out, out, false
 	close(t.done)
 	t.team.mu.Unlock()
 	t.team.lead.rouse()

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"capstan/internal/tool"
 )
@@ -61,7 +60,7 @@ func (t *task) name() string {
 func (t *task) report() report {
 	d := t.value()
 	t.team.mu.Lock()
-	out, did, more, took := t.last, t.did, t.more, t.took
+	out, did, more := t.last, t.did, t.more
 	t.team.mu.Unlock()
 	raw, _ := json.Marshal(d) // texts and numbers only
 	r := report{ok: out.Reason == Finished, data: raw}
@@ -87,7 +86,7 @@ func (t *task) report() report {
 			fmt.Fprintf(&b, "It left running: %s\n", job)
 		}
 	}
-	fmt.Fprintf(&b, "[%s: %d turns, %d calls, %d tokens, %v]", t.name(), d.Turns, d.Calls, d.Tokens, max(took, time.Millisecond).Round(time.Millisecond))
+	fmt.Fprintf(&b, "[%s: %d turns, %d calls, %d tokens]", t.name(), d.Turns, d.Calls, d.Tokens)
 	r.text = b.String()
 	return r
 }

@@ -161,7 +161,7 @@ func TestSubagent(t *testing.T) {
 	if len(out.Denials) != 1 || !out.Denials[0].Unasked || out.Denials[0].CallID != "agent_2/c1" {
 		t.Errorf("what nobody could be asked about was not denied at once: %+v", out.Denials)
 	}
-	if got := r.resultOf("c1"); !strings.HasPrefix(got, "success : it is fine\n\n[agent_1 (reader: the review): 2 turns, 3 calls, 110 tokens, ") {
+	if got := r.resultOf("c1"); !strings.HasPrefix(got, "success : it is fine\n\n[agent_1 (reader: the review): 2 turns, 3 calls, 110 tokens]") {
 		t.Errorf("the result is %q", got)
 	}
 	if got := r.resultOf("c2"); !strings.Contains(got, "Denied to it: write_file needs approval and nobody can be asked: it writes. Allow it.") {

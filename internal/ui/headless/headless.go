@@ -67,6 +67,8 @@ type Session struct {
 	Tools func() []string
 	// Skills returns the names of the skills that it may load.
 	Skills func() []string
+	// Agents returns the names of the kinds of subagents that it may start.
+	Agents func() []string
 	// Servers are the configured MCP servers as they are when it begins.
 	Servers func() []Server
 }
@@ -146,6 +148,10 @@ func (w *Writer) Event(e agent.Event) {
 		w.called(e)
 	case agent.Observed:
 		w.observed(e.Message)
+	case agent.Delegated:
+		if a, ok := e.Event.(agent.Answered); ok {
+			w.delegated(e.Call, a)
+		}
 	}
 }
 

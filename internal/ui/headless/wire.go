@@ -125,12 +125,15 @@ func (w *Writer) init() {
 	if s.Servers != nil {
 		servers = append(servers, s.Servers()...)
 	}
-	none, skills := []string{}, []string{}
+	none, skills, agents := []string{}, []string{}, []string{}
+	if s.Agents != nil {
+		agents = append(agents, s.Agents()...)
+	}
 	if s.Skills != nil {
 		skills = append(skills, s.Skills()...)
 	}
 	w.line(initLine{Type: "system", Subtype: "init", UUID: uuid(), SessionID: s.ID, Dir: s.Dir, Model: s.Model, Tools: tools,
-		MCPServers: servers, PermissionMode: permission, ApprovalMode: s.ApprovalMode, SlashCommands: none, Agents: none, Skills: skills,
+		MCPServers: servers, PermissionMode: permission, ApprovalMode: s.ApprovalMode, SlashCommands: none, Agents: agents, Skills: skills,
 		Plugins: none, OutputStyle: "default", Mode: s.Mode, Version: s.Version})
 }
 
@@ -162,6 +165,20 @@ func (w *Writer) answered(e agent.Answered) {
 		}
 	}
 	w.message("assistant", "", m, nil)
+}
+
+// delegated shows what a subagent says, below the call that it works for. Its
+// calls are shown as they begin.
+func (w *Writer) delegated(call string, e agent.Answered) {
+	m := assistantMessage{ID: e.PromptID, Type: "message", Role: "assistant", Model: w.opt.Session.Model, Content: []any{}, StopReason: stopReason(e.Finish), Usage: usageOf(e.Usage)}
+	for _, p := range e.Message.Parts {
+		if b := block(p); b != nil && p.Kind != msg.CallPart {
+			m.Content = append(m.Content, b)
+		}
+	}
+	if len(m.Content) > 0 {
+		w.message("assistant", call, m, nil)
+	}
 }
 
 // observed shows a message of the user's that was added to the history. Results
