@@ -424,6 +424,9 @@ func (rt *Runtime) settle(ctx context.Context, j *job) tool.Result {
 func (rt *Runtime) tell(j *job, r *tool.Result) {
 	said := slices.Concat(j.said, r.Said)
 	r.Said = nil
+	if len(said) == 0 {
+		return
+	}
 	if j.by != nil {
 		rt.mu.Lock()
 		defer rt.mu.Unlock()
