@@ -43,6 +43,12 @@ type TeamOptions struct {
 	// Make completes the options of a subagent, which begin as those of its lead,
 	// without its record, history and limits.
 	Make func(ctx context.Context, o Order, base Options) (*Member, error)
+	// Begin is called before a subagent begins, and returns what it is told
+	// besides its task; End when it is done, with its answer, and returns why it
+	// has to go on, empty when it has not: what hooks are for. again says that it
+	// went on before. Nil: nobody is asked.
+	Begin func(ctx context.Context, id, kind string) (more string)
+	End   func(ctx context.Context, id, kind, answer string, again bool) (goOn string)
 	// Left names the jobs that a subagent left running, by its id. Nil: none.
 	Left func(agent string) []string
 }
@@ -329,7 +335,33 @@ func (t *task) work(ctx context.Context) (out *Outcome) {
 	t.team.mu.Lock()
 	t.waiting = false
 	t.team.mu.Unlock()
-	return t.agent.Run(ctx, nil)
+	if t.team.opt.Begin != nil {
+		if more := t.team.opt.Begin(ctx, t.id, t.kind); more != "" {
+			t.agent.Queue([]msg.Part{msg.TextPart(more)})
+		}
+	}
+	return t.lead(ctx)
+}
+
+// maxGoOn is how often a subagent that is done can be made to go on.
+const maxGoOn = 5
+
+// lead runs the subagent until nobody wants it to go on.
+func (t *task) lead(ctx context.Context) *Outcome {
+	var used msg.Usage
+	for n := 0; ; n++ {
+		out := t.agent.Run(ctx, nil)
+		used.Add(out.Usage)
+		out.Usage = used
+		if out.Reason != Finished || t.team.opt.End == nil || n == maxGoOn {
+			return out
+		}
+		why := t.team.opt.End(ctx, t.id, t.kind, out.Text, n > 0)
+		if why == "" {
+			return out
+		}
+		t.agent.Queue([]msg.Part{msg.TextPart(fromUs + why)})
+	}
 }
 
 // finish notes how the work ended.

@@ -61,11 +61,12 @@ func (c *cast) requests(who string) []*llm.Request {
 // scope says, in a mode of its own; general-purpose has all.
 type teamRig struct {
 	*rig
-	cast *cast
+	cast    *cast
+	watched agent.TeamOptions // its Begin and End
 }
 
 func newTeamRig(t testing.TB, mode, readers tool.Mode, parts map[string][]turn) *teamRig {
-	r := &teamRig{newRig(t, mode), &cast{parts: parts, asked: map[string][]*llm.Request{}}}
+	r := &teamRig{rig: newRig(t, mode), cast: &cast{parts: parts, asked: map[string][]*llm.Request{}}}
 	scopes := map[string]tool.Scope{agent.General: {}, "reader": {Allow: []string{"read_file"}}, "mute": {}}
 	team := agent.NewTeam(agent.TeamOptions{
 		Kinds: func() []*agent.Definition {
@@ -91,6 +92,18 @@ func newTeamRig(t testing.TB, mode, readers tool.Mode, parts map[string][]turn) 
 				base.Limits.Turns = 2
 			}
 			return &agent.Member{Kind: o.Kind, Options: base}, nil
+		},
+		Begin: func(ctx context.Context, id, kind string) string {
+			if r.watched.Begin == nil {
+				return ""
+			}
+			return r.watched.Begin(ctx, id, kind)
+		},
+		End: func(ctx context.Context, id, kind, answer string, again bool) string {
+			if r.watched.End == nil {
+				return ""
+			}
+			return r.watched.End(ctx, id, kind, answer, again)
 		},
 	})
 	r.opt.Provider, r.opt.Team = r.cast, team
@@ -142,7 +155,7 @@ func tools(q *llm.Request) (names []string) {
 }
 
 // A subagent has a conversation, a scope and a transcript of its own; its calls,
-// denials and tokens count for its lead. S0-202 S0-265 S1-076 S3-028 S3-029
+// denials and tokens count for its lead. BUG-DL-01 S0-202 S0-265 S1-076 S3-028 S3-029
 // S3-030 S3-031 S3-034
 func TestSubagent(t *testing.T) {
 	r := newTeamRig(t, tool.Direct, tool.Direct, map[string][]turn{
@@ -354,6 +367,34 @@ func TestBackground(t *testing.T) {
 	}
 }
 
+// Who watches subagents can tell one more before it begins, and make it go on when
+// it says that it is done, but not for ever.
+func TestWatchedSubagent(t *testing.T) {
+	r := newTeamRig(t, tool.Direct, tool.Direct, map[string][]turn{
+		"lead": {events(ask("c1", agent.General, "sub")), say("done")},
+		"sub":  {say("one"), say("two"), say("three"), say("four"), say("five"), say("six"), say("seven")},
+	})
+	var again []bool
+	r.watched.Begin = func(_ context.Context, id, kind string) string { return "mind " + id + " " + kind }
+	r.watched.End = func(_ context.Context, _, _, answer string, more bool) string {
+		again = append(again, more)
+		return "not yet: " + answer
+	}
+	if out := r.run("go"); out.Reason != agent.Finished {
+		t.Errorf("%s %v", out.Reason, out.Err)
+	}
+	if got := r.resultOf("c1"); !strings.HasPrefix(got, "success : six\n\n[agent_1 (general-purpose: the sub): 6 turns, 0 calls, 660 tokens]") {
+		t.Errorf("the result is %q", got)
+	}
+	if diff := cmp.Diff([]bool{false, true, true, true, true}, again); diff != "" {
+		t.Error(diff)
+	}
+	first, last := r.cast.requests("sub")[0].Messages, r.cast.requests("sub")[5].Messages
+	if first[1].Text() != "mind agent_1 general-purpose" || !strings.HasSuffix(last[len(last)-1].Text(), "not yet: five") {
+		t.Errorf("it was told %q and %q", first[1].Text(), last[len(last)-1].Text())
+	}
+}
+
 // What fails says so and what it did, and fails alone.
 func TestSubagentFails(t *testing.T) {
 	again := events(calls("w", "write_file", `{"path":"a"}`))
@@ -409,7 +450,7 @@ func TestSubagentLimits(t *testing.T) {
 	}
 }
 
-// An interruption ends the whole tree, whatever each is doing.
+// An interruption ends the whole tree, whatever each is doing. BUG-DL-05
 func TestInterruptTree(t *testing.T) {
 	stuck := func(ctx context.Context, _ *llm.Request, yield func(llm.Event, error) bool) {
 		<-ctx.Done()

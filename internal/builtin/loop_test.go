@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -299,5 +300,29 @@ func TestStructuredOutputFaults(t *testing.T) {
 		if _, err := NewStructured(json.RawMessage(raw)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s:\n got %v\nwant %s", raw, err, want)
 		}
+	}
+}
+
+// A subagent has a list of its own, which ends with it.
+func TestTodosOfSubagents(t *testing.T) {
+	var saved [][]Todo
+	tools := Loop(LoopOptions{Todo: TodoOptions{Save: func(list []Todo) error {
+		saved = append(saved, list)
+		return nil
+	}}})
+	todo := tools[slices.IndexFunc(tools, func(x tool.Tool) bool { return x.Spec().Name == "todo_write" })]
+	write := func(who, args string) string {
+		res, err := todo.Run(t.Context(), &tool.Invocation{Call: &tool.Call{Name: "todo_write", Agent: who, Args: json.RawMessage(args)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Text()
+	}
+	write("", `{"todos":[{"content":"a","status":"pending"}]}`)
+	if got := write("agent_1", `{"todos":[{"content":"b","status":"completed"},{"content":"c","status":"pending"}]}`); got != "The task list has 2 steps: 1 completed, 0 in progress, 1 pending." {
+		t.Error(got)
+	}
+	if diff := cmp.Diff([][]Todo{{{Content: "a", Status: Pending}}}, saved); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -40,7 +40,7 @@ const (
 type TodoOptions struct {
 	// List is the list as the session left it; a resumed session has one.
 	List []Todo
-	// Save keeps the list where a resumed session finds it, and may show it. It
+	// Save keeps the list of the session's own agent where a resumed session finds it, and may show it. It
 	// gets a list of its own each time, one at a time, in the order of the calls.
 	// An error fails the call, and the list stays as it was. Nil keeps nothing.
 	Save func([]Todo) error
@@ -52,12 +52,12 @@ type todoWrite struct {
 	save func([]Todo) error
 	spec tool.Spec
 
-	mu   sync.Mutex // subagents share the session, and their calls may overlap
-	list []Todo
+	mu   sync.Mutex        // calls of subagents may overlap with others
+	list map[string][]Todo // by agent: each has one of its own
 }
 
 func newTodoWrite(o TodoOptions) tool.Tool {
-	return &todoWrite{save: o.Save, list: slices.Clone(o.List), spec: tool.Spec{
+	return &todoWrite{save: o.Save, list: map[string][]Todo{"": slices.Clone(o.List)}, spec: tool.Spec{
 		Name: "todo_write", Title: "TodoWrite", Description: text(todoWriteText),
 		Input: json.RawMessage(todoWriteInput), Effect: tool.EffectNone, Hint: "plan steps checklist progress track",
 	}}
@@ -79,13 +79,14 @@ func (t *todoWrite) Run(_ context.Context, inv *tool.Invocation) (tool.Result, e
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.save != nil {
+	who := inv.Call.Agent
+	if t.save != nil && who == "" { // a subagent's ends with it
 		if err := t.save(slices.Clone(in.Todos)); err != nil {
-			return tool.Fail(tool.CodeFailed, "keeping the task list: %v; the list is as it was, %s", err, tally(t.list)), nil
+			return tool.Fail(tool.CodeFailed, "keeping the task list: %v; the list is as it was, %s", err, tally(t.list[who])), nil
 		}
 	}
-	t.list = in.Todos
-	return tool.Text("The task list has " + tally(t.list) + "."), nil
+	t.list[who] = in.Todos
+	return tool.Text("The task list has " + tally(in.Todos) + "."), nil
 }
 
 // tally counts a list by status.
