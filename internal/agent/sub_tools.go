@@ -91,7 +91,7 @@ func (tm *Team) Tools() []tool.Tool {
 		run                func(context.Context, *Team, *tool.Call) (tool.Result, error)
 	}{
 		{"list_agents", "ListAgents", "", runListAgents},
-		{"send_message", "SendMessage", `{"type":"object","properties":{"to":{"type":"string"},"message":{"type":"string"}},"required":["to","message"],"additionalProperties":false}`, runSendMessage},
+		{"send_message", "SendMessage", `{"type":"object","properties":{"to":{"type":"string"},"message":{"type":"string"}},"required":["to","message"]}`, runSendMessage},
 		{"task_list", "TaskList", "", runTaskList},
 		{"task_output", "TaskOutput", `{"type":"object","properties":{"task_id":{"type":"string"},"block":{"type":"boolean"}},"required":["task_id"]}`, runTaskOutput},
 		{"task_stop", "TaskStop", `{"type":"object","properties":{"task_id":{"type":"string"}},"required":["task_id"]}`, runTaskStop},
@@ -106,7 +106,7 @@ func (tm *Team) Tools() []tool.Tool {
 }
 
 const agentSchema = `{"type":"object","properties":{"prompt":{"type":"string"},"description":{"type":"string"},"subagent_type":{"type":"string"},` +
-	`"run_in_background":{"type":"boolean"},"fork_tools":{"type":"array","items":{"type":"string"}}},"required":["prompt"],"additionalProperties":false}`
+	`"run_in_background":{"type":"boolean"},"fork_tools":{"type":"array","items":{"type":"string"}}},"required":["prompt"]}`
 
 type agentInput struct {
 	Prompt      string   `json:"prompt"`

@@ -18,9 +18,9 @@ const askUserInput = `{"type":"object","properties":{"questions":{"type":"array"
 	`"question":{"type":"string"},` +
 	`"header":{"type":"string","maxLength":20},` +
 	`"options":{"type":"array","minItems":2,"maxItems":4,"items":{"type":"object","properties":{` +
-	`"label":{"type":"string"},"description":{"type":"string"}},"required":["label"],"additionalProperties":false}},` +
+	`"label":{"type":"string"},"description":{"type":"string"}},"required":["label"]}},` +
 	`"multiSelect":{"type":"boolean"}` +
-	`},"required":["question","options"],"additionalProperties":false}}},"required":["questions"],"additionalProperties":false}`
+	`},"required":["question","options"]}}},"required":["questions"]}`
 
 // A Question is one that a model puts to a person. Its texts are the model's:
 // a surface makes them fit to be shown.

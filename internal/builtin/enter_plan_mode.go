@@ -16,7 +16,7 @@ var enterPlanText string
 type enterPlan struct{ o PlanOptions }
 
 var enterPlanSpec = tool.Spec{
-	Name: "enter_plan_mode", Title: "EnterPlanMode", Description: text(enterPlanText), Input: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
+	Name: "enter_plan_mode", Title: "EnterPlanMode", Description: text(enterPlanText), Input: json.RawMessage(`{"type":"object","properties":{}}`),
 	Class: tool.Control, Effect: tool.EffectNone, Hint: "design approach explore first",
 }
 

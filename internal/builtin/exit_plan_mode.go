@@ -13,7 +13,7 @@ import (
 //go:embed exit_plan_mode.md
 var exitPlanText string
 
-const exitPlanInput = `{"type":"object","properties":{"plan":{"type":"string"}},"required":["plan"],"additionalProperties":false}`
+const exitPlanInput = `{"type":"object","properties":{"plan":{"type":"string"}},"required":["plan"]}`
 
 // planMode is the approval mode that exit_plan_mode leaves.
 const planMode = "plan"
