@@ -308,7 +308,7 @@ func TestFork(t *testing.T) {
 // and no run ends before they have. Messages reach one that works and one that is
 // done, and one can be stopped.
 func TestBackground(t *testing.T) {
-	free, begun := make(chan struct{}), make(chan struct{})
+	free, begun, again := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	hold := func(ctx context.Context, _ *llm.Request, yield func(llm.Event, error) bool) {
 		close(begun)
 		select {
@@ -332,10 +332,16 @@ func TestBackground(t *testing.T) {
 				say("I wait")(ctx, q, yield)
 				close(free)
 			},
-			events(calls("c8", "send_message", `{"to":"agent_3","message":"once more"}`)), events(calls("c9", "task_output", `{"task_id":"agent_3"}`)),
+			events(calls("c8", "send_message", `{"to":"agent_3","message":"once more"}`)), func(ctx context.Context, q *llm.Request, yield func(llm.Event, error) bool) {
+				close(again) // so that it is not done, and told of, before
+				events(calls("c9", "task_output", `{"task_id":"agent_3"}`))(ctx, q, yield)
+			},
 			say("finished"),
 		},
-		"slow": {hold}, "stuck": {stuck}, "quick": {say("first"), say("second")},
+		"slow": {hold}, "stuck": {stuck}, "quick": {say("first"), func(ctx context.Context, q *llm.Request, yield func(llm.Event, error) bool) {
+			<-again
+			say("second")(ctx, q, yield)
+		}},
 	})
 	out := r.run("go")
 	if out.Reason != agent.Finished || out.Text != "finished" {
