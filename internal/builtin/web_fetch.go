@@ -68,7 +68,7 @@ func newWebFetch(o WebOptions) tool.Tool {
 	t := &webFetch{allowPrivate: o.AllowPrivate, proxy: o.Proxy, agent: o.UserAgent, limit: maxBody, timeout: fetchTime, spec: tool.Spec{
 		Name: "web_fetch", Title: "WebFetch", Description: text(webFetchText),
 		Input: json.RawMessage(webFetchInput), Output: json.RawMessage(webFetchOutput),
-		Hint: "http url website page internet browse docs",
+		Hint: "http url website page internet browse docs", Seldom: true,
 	}}
 	if t.proxy == nil {
 		t.proxy = http.ProxyFromEnvironment
