@@ -62,6 +62,7 @@ func runScripts(t *testing.T, dir string, env map[string]string) {
 	cmds := map[string]func(*testscript.TestScript, bool, []string){
 		"exits":      cmdExits,
 		"pty":        cmdPty,
+		"client":     cmdClient,
 		"repeat":     cmdRepeat,
 		"masked":     cmdMasked,
 		"transcript": cmdTranscript,

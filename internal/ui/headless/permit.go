@@ -28,6 +28,7 @@ type askRequest struct {
 	Input       json.RawMessage `json:"input"`
 	ID          string          `json:"tool_use_id"`
 	Parent      *string         `json:"parent_tool_use_id"`
+	Agent       string          `json:"agent_id,omitempty"`       // of a subagent's call
 	Source      string          `json:"capstan_source,omitempty"` // model or code_mode
 	Reason      string          `json:"decision_reason,omitempty"`
 	Suggestions []ruleChange    `json:"permission_suggestions"`
@@ -75,7 +76,7 @@ const client = "the client, over stream-json"
 // is gone there is nobody to be asked.
 func (w *Writer) Approve(ctx context.Context, q *sched.Question) (sched.Answer, error) {
 	r := askRequest{Subtype: "can_use_tool", Tool: q.Call.Name, Input: input(string(q.Call.Args)), ID: q.Call.ID,
-		Source: string(q.Call.Source), Reason: q.Verdict.Reason, Suggestions: suggestions(q.Offers)}
+		Agent: q.Call.Agent, Source: string(q.Call.Source), Reason: q.Verdict.Reason, Suggestions: suggestions(q.Offers)}
 	if q.Call.ParentID != "" {
 		r.Parent = &q.Call.ParentID
 	}

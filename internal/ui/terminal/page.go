@@ -73,6 +73,9 @@ func title(q *sched.Question) string {
 	if spec.Server != "" {
 		s += ", of the MCP server " + spec.Server
 	}
+	if q.Call.Agent != "" {
+		s += ", of the subagent " + q.Call.Agent
+	}
 	if q.Call.Source == tool.FromProgram {
 		s += ", called by a program"
 		if q.Call.ParentID != "" {

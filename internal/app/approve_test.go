@@ -1,0 +1,247 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"capstan/internal/sched"
+	"capstan/internal/tool"
+)
+
+// A surface is what a test asks with.
+type surface func(ctx context.Context, q *sched.Question) (sched.Answer, error)
+
+func (f surface) Approve(ctx context.Context, q *sched.Question) (sched.Answer, error) {
+	return f(ctx, q)
+}
+
+// calls runs calls of a model in a session and returns how each ended.
+func calls(t *testing.T, s *Session, list ...tool.Call) (ended []string) {
+	t.Helper()
+	for _, r := range s.rt.Run(t.Context(), s.View, list) {
+		ended = append(ended, strings.TrimSpace(string(r.Status)+" "+r.Code))
+	}
+	return ended
+}
+
+// The rules that are offered are those that let the very call run, where they
+// would count; and what the person takes is in force at once, and kept.
+//
+// S0-250 S0-251
+func TestAlways(t *testing.T) {
+	touch := call("run_shell_command", map[string]any{"command": "touch a"})
+	for _, tc := range []struct {
+		name    string
+		opt     Options
+		files   map[string]string
+		offered []string // layers
+		take    sched.Grant
+		file    string // where the rule is then
+	}{
+		{name: "for the session", offered: []string{"session", "user"}, take: sched.Grant{Layer: "session", List: "allow", Rule: "Bash(touch a)"}},
+		{name: "for the user", files: map[string]string{"~/.capstan/settings.json": "{\n  // mine\n}\n"}, offered: []string{"session", "user"},
+			take: sched.Grant{Layer: "user", List: "allow", Rule: "Bash(touch a)"}, file: "~/.capstan/settings.json"},
+		{name: "for the project", opt: Options{Trust: true}, offered: []string{"session", "local", "user"},
+			take: sched.Grant{Layer: "local", List: "allow", Rule: "Bash(touch a)"}, file: ".capstan/settings.local.json"},
+		{name: "for all of the project", opt: Options{Trust: true}, offered: []string{"session", "local", "user"},
+			take: sched.Grant{Layer: "project", List: "allow", Rule: "Bash(touch a)"}, file: ".capstan/settings.json"},
+		{name: "an ask rule is in the way", files: map[string]string{"~/.capstan/settings.json": `{"permissions": {"ask": ["Bash(touch a)"]}}`}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var asked []*sched.Question
+			tc.opt.Approver = surface(func(_ context.Context, q *sched.Question) (sched.Answer, error) {
+				asked = append(asked, q)
+				if tc.take.Layer == "" {
+					return sched.Answer{Allow: true}, nil
+				}
+				return sched.Answer{Allow: true, Grants: []sched.Grant{tc.take}}, nil
+			})
+			s := open(t, tc.opt, tc.files)
+			if got := calls(t, s, touch); got[0] != "success" {
+				t.Fatal(got)
+			}
+			var layers []string
+			for _, o := range asked[0].Offers {
+				layers = append(layers, o.Layer)
+				if diff := cmp.Diff([]string{"Bash(touch a)"}, o.Rules); diff != "" {
+					t.Error(diff)
+				}
+			}
+			if diff := cmp.Diff(tc.offered, layers); diff != "" {
+				t.Error(diff)
+			}
+			want := 1
+			if tc.take.Layer == "" {
+				want = 2
+			}
+			if got := calls(t, s, touch); got[0] != "success" || len(asked) != want {
+				t.Errorf("%v, asked %d times, want %d", got, len(asked), want)
+			}
+			if tc.file == "" {
+				return
+			}
+			path := filepath.Join(s.project, tc.file)
+			if rest, ok := strings.CutPrefix(tc.file, "~/"); ok {
+				path = filepath.Join(s.home, rest)
+			}
+			src, err := os.ReadFile(path)
+			if err != nil || !strings.Contains(string(src), `"Bash(touch a)"`) || tc.files != nil && !strings.Contains(string(src), "// mine") {
+				t.Errorf("%s: %v %s", path, err, src)
+			}
+		})
+	}
+}
+
+// What cannot hold is said, and what cannot be kept holds for the session.
+func TestGrantsThatFail(t *testing.T) {
+	touch := call("run_shell_command", map[string]any{"command": "touch a"})
+	for _, tc := range []struct {
+		name        string
+		grant       sched.Grant
+		want        string
+		text, heard string
+	}{
+		{"a rule that is none", sched.Grant{Layer: "session", List: "allow", Rule: "Bash("}, "denied DENIED", "Bash(", ""},
+		{"a list that is none", sched.Grant{Layer: "session", List: "permit", Rule: "Edit"}, "denied DENIED", "want allow, ask or deny", ""},
+		{"a folder that is not trusted", sched.Grant{Layer: "local", List: "allow", Rule: "Edit"}, "denied DENIED", "not trusted", ""},
+		{"a layer that is none", sched.Grant{Layer: "managed", List: "allow", Rule: "Edit"}, "denied DENIED", "not trusted", ""},
+		{"a file that is no directory", sched.Grant{Layer: "user", List: "allow", Rule: "Edit"}, "success", "", "holds in this session only"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			heard := ""
+			s := open(t, Options{Notice: func(text string) { heard += text }, Approver: surface(func(context.Context, *sched.Question) (sched.Answer, error) {
+				return sched.Answer{Allow: true, Grants: []sched.Grant{tc.grant}}, nil
+			})}, nil)
+			if err := os.WriteFile(filepath.Join(s.home, ".capstan"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := s.rt.Run(t.Context(), s.View, []tool.Call{touch})[0]
+			if got := strings.TrimSpace(string(r.Status) + " " + r.Code); got != tc.want || !strings.Contains(r.Text(), tc.text) || !strings.Contains(heard, tc.heard) {
+				t.Errorf("%s: %s; told: %q", got, r.Text(), heard)
+			}
+		})
+	}
+}
+
+// gateway stands for exec: its program makes two calls at once.
+type gateway struct{}
+
+func (gateway) Spec() *tool.Spec {
+	return &tool.Spec{Name: tool.ExecName, Class: tool.Gateway, Effect: tool.EffectNone, Waits: true, Description: "d"}
+}
+
+func (gateway) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, error) {
+	var ended []string
+	for r := range inv.Dispatch(ctx, []tool.Call{call("run_shell_command", map[string]any{"command": "touch b"}), call("run_shell_command", map[string]any{"command": "touch c"})}) {
+		ended = append(ended, string(r.Result.Status))
+	}
+	return tool.Text(strings.Join(ended, " ")), nil
+}
+
+// One queue for all depths: calls of the model and of a program wait in it at
+// once, and a rule that one answer brings answers the others too; so does another
+// approval mode. An answer that comes with a deny rule denies them.
+//
+// S0-180 S0-251
+func TestOneQueue(t *testing.T) {
+	grant := func(list string) func(*Session) sched.Answer {
+		return func(*Session) sched.Answer {
+			return sched.Answer{Allow: true, Grants: []sched.Grant{{Layer: "session", List: list, Rule: "Bash(touch:*)"}}}
+		}
+	}
+	for name, tc := range map[string]struct {
+		answer  func(*Session) sched.Answer
+		program string
+	}{
+		"a rule allows": {grant("allow"), "success success"},
+		"a rule denies": {grant("deny"), "denied denied"},
+		"another mode": {func(s *Session) sched.Answer {
+			if err := s.SetApprovalMode("yolo"); err != nil {
+				t.Error(err)
+			}
+			return sched.Answer{Allow: true}
+		}, "success success"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s *Session
+			waiting := make(chan string, 3)
+			open3 := make(chan struct{})
+			withdrawn := make(chan string, 3)
+			s = open(t, Options{Mode: tool.Both, Approver: surface(func(ctx context.Context, q *sched.Question) (sched.Answer, error) {
+				waiting <- q.Call.ID
+				if string(q.Call.Source) == string(tool.FromModel) {
+					<-open3 // until all three are there
+					return tc.answer(s), nil
+				}
+				<-ctx.Done()
+				withdrawn <- q.Call.ID
+				return sched.Answer{}, ctx.Err()
+			})}, nil)
+			touch := call("run_shell_command", map[string]any{"command": "touch a"})
+			one := s.rt.Start(t.Context(), s.View, []tool.Call{touch})
+			if err := s.Registry.Replace(func(sp *tool.Spec) bool { return sp.Name == tool.ExecName }, gateway{}); err != nil {
+				t.Fatal(err)
+			}
+			two := s.rt.Start(t.Context(), s.View, []tool.Call{call(tool.ExecName, map[string]any{})})
+			for range 3 {
+				<-waiting
+			}
+			close(open3)
+			if r := <-one; r.Result.Status != tool.Success {
+				t.Error(r.Result.Text())
+			}
+			if r := <-two; r.Result.Text() != tc.program {
+				t.Errorf("%q, want %q", r.Result.Text(), tc.program)
+			}
+			if len(withdrawn) != 2 {
+				t.Errorf("%d questions were withdrawn", len(withdrawn))
+			}
+		})
+	}
+}
+
+// What a hook wants asked, no rule answers, and none is offered.
+func TestHookedQuestion(t *testing.T) {
+	s := open(t, Options{Approver: surface(func(_ context.Context, q *sched.Question) (sched.Answer, error) {
+		if q.Offers != nil {
+			t.Errorf("%+v", q.Offers)
+		}
+		return sched.Answer{Reason: "no"}, nil
+	})}, map[string]string{"~/.capstan/settings.json": `{"permissions": {"allow": ["Bash(touch:*)"]}}`})
+	v := s.View()
+	c := call("run_shell_command", map[string]any{"command": "touch a"})
+	q := &sched.Question{Request: sched.Request{Call: &c, Entry: v.Visible("run_shell_command")}, Hooked: true}
+	if a, err := s.desk.Approve(t.Context(), q); a.Allow || a.Ruled || err != nil {
+		t.Errorf("%+v %v", a, err)
+	}
+	q.Hooked = false
+	if a, err := s.desk.Approve(t.Context(), q); !a.Allow || !a.Ruled || err != nil {
+		t.Errorf("%+v %v", a, err)
+	}
+}
+
+// A question whose call is cancelled ends with it, and nothing waits on.
+func TestCancelledQuestion(t *testing.T) {
+	asked := make(chan struct{})
+	s := open(t, Options{Approver: surface(func(ctx context.Context, _ *sched.Question) (sched.Answer, error) {
+		close(asked)
+		<-ctx.Done()
+		return sched.Answer{}, ctx.Err()
+	})}, nil)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	out := s.rt.Start(ctx, s.View, []tool.Call{call("run_shell_command", map[string]any{"command": "touch a"})})
+	<-asked
+	cancel(errors.New("enough"))
+	if r := <-out; r.Result.Code != tool.CodeAbortedBefore {
+		t.Errorf("%+v", r.Result)
+	}
+	if len(s.desk.open) != 0 {
+		t.Error("a question is still open")
+	}
+}
