@@ -61,6 +61,7 @@ func wordOf(n *syntax.Word) word {
 		}
 	}
 	out.s = b.String()
+	out.glob = out.glob && out.s != "[" // which is a command
 	return out
 }
 
