@@ -10,8 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"capstan/internal/app"
-	"capstan/internal/policy"
-	"capstan/internal/sched"
 )
 
 func newToolsWhy() *cobra.Command {
@@ -41,44 +39,33 @@ JSON: {"name": "…", "arguments": {…}}.`,
 					warn(line)
 				}
 			}
-			name, why, wrong, err := s.Why(args[0])
+			why, err := s.Why(args[0])
 			if usageErr, ok := errors.AsType[*app.UsageError](err); ok {
 				return usage("%w", usageErr.Err)
 			}
 			if err != nil {
 				return failed(err)
 			}
-			if wrong != nil {
-				warn(fmt.Sprintf("a call with these arguments is refused before any rule is looked at: %v", wrong))
+			if why.Wrong != nil {
+				warn(fmt.Sprintf("a call with these arguments is refused before any rule is looked at: %v", why.Wrong))
 			}
-			return printWhy(os.Stdout, name, why, f.json)
+			return printWhy(os.Stdout, why, f.json)
 		},
 	}
 	f.register(cmd, "")
 	return cmd
 }
 
-// decisionNames are the decisions as they are printed.
-var decisionNames = map[sched.Decision]string{sched.Allow: "allow", sched.Ask: "ask", sched.Deny: "deny"}
-
-func printWhy(w io.Writer, name string, why policy.Explanation, asJSON bool) error {
-	decision := decisionNames[why.Decision]
+func printWhy(w io.Writer, why *app.Reasoning, asJSON bool) error {
 	if asJSON {
-		return writeJSON(w, struct {
-			Decision   string `json:"decision"`
-			By         string `json:"by"`
-			Rule       string `json:"rule"`
-			Suggestion string `json:"suggestion"`
-			Reason     string `json:"reason"`
-			Tool       string `json:"tool"`
-		}{decision, why.By, why.Rule, why.Suggestion, why.Reason, name})
+		return writeJSON(w, why)
 	}
-	fmt.Fprintf(w, "%s: %s, by %s\n", oneLine(name, 1024), decision, why.By)
+	fmt.Fprintf(w, "%s: %s, by %s\n", oneLine(why.Tool, 1024), why.Decision, why.By)
 	if why.Reason != "" {
 		fmt.Fprintf(w, "Why: %s.\n", plainText(why.Reason))
 	}
-	if why.Suggestion != "" {
-		fmt.Fprintf(w, "%s.\n", plainText(strings.ToUpper(why.Suggestion[:1])+why.Suggestion[1:]))
+	if s := why.Suggestion; s != "" {
+		fmt.Fprintf(w, "%s.\n", plainText(strings.ToUpper(s[:1])+s[1:]))
 	}
 	return nil
 }

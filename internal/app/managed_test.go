@@ -40,9 +40,12 @@ func TestManagedSettings(t *testing.T) {
 		"Bash(npm ci)": "approval mode default",
 		"Bash(curl x)": `rule permissions.deny "Bash(curl:*)" (managed settings `,
 	} {
-		_, why, _, err := s.Why(call)
-		if err != nil || !strings.HasPrefix(why.By, want) {
-			t.Errorf("%s: %+v %v, want it by %s", call, why, err, want)
+		why, err := s.Why(call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(why.By, want) {
+			t.Errorf("%s: %+v, want it by %s", call, why, want)
 		}
 	}
 	if _, err := open(func(o *Options) { o.ApprovalMode = "yolo" }); err == nil || !strings.Contains(err.Error(), managed) {

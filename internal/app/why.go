@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"capstan/internal/policy"
 	"capstan/internal/sched"
 	"capstan/internal/tool"
 )
@@ -18,22 +17,37 @@ var mainArgument = map[string]string{
 	"grep_search": "path", "glob": "path", "web_fetch": "url", "skill": "skill", "agent": "subagent_type",
 }
 
+// A Reasoning is what is decided about a call, and why.
+type Reasoning struct {
+	Decision   string `json:"decision"`   // allow, ask or deny
+	By         string `json:"by"`         // the rule with its layer and file, or the approval mode
+	Rule       string `json:"rule"`       // the rule as it was written; empty when the mode decided
+	Suggestion string `json:"suggestion"` // what would change it
+	Reason     string `json:"reason"`
+	Tool       string `json:"tool"` // the call's name here
+	// Wrong is what is wrong with the arguments: such a call is refused before any
+	// rule is looked at.
+	Wrong error `json:"-"`
+}
+
+// decisionNames are the decisions as they are printed.
+var decisionNames = map[sched.Decision]string{sched.Allow: "allow", sched.Ask: "ask", sched.Deny: "deny"}
+
 // Why judges a call by the session's rules and mode, and runs nothing. The call is
 // JSON, {"name": …, "arguments": {…}}, or TOOL(TEXT) as a rule has it; then TEXT
-// is the argument that rules look at, and others may be missing. It returns the
-// name that the call has here, and what is wrong with its arguments: such a call is
-// refused before any rule is looked at.
-func (s *Session) Why(call string) (name string, why policy.Explanation, wrong, err error) {
+// is the argument that rules look at, and others may be missing.
+func (s *Session) Why(call string) (*Reasoning, error) {
 	c, whole, err := s.parseCall(call)
 	if err != nil {
-		return "", policy.Explanation{}, nil, &UsageError{err}
+		return nil, &UsageError{err}
 	}
 	entry := s.entry(c.Name)
 	if entry == nil {
 		_, refusal := s.View().Resolve(c, false)
-		return "", policy.Explanation{}, nil, errors.New(refusal.Text())
+		return nil, errors.New(refusal.Text())
 	}
 	c.Name = entry.Spec().Name
+	var wrong error
 	if whole {
 		args, _, err := entry.Validate(c.Args)
 		if wrong = err; err == nil {
@@ -44,7 +58,8 @@ func (s *Session) Why(call string) (name string, why policy.Explanation, wrong, 
 	if a, ok := entry.Tool().(tool.Accessor); ok {
 		access = a.Access(c)
 	}
-	return c.Name, s.rules.Explain(&sched.Request{Call: c, Entry: entry, Access: access}), wrong, nil
+	x := s.rules.Explain(&sched.Request{Call: c, Entry: entry, Access: access})
+	return &Reasoning{decisionNames[x.Decision], x.By, x.Rule, x.Suggestion, x.Reason, c.Name, wrong}, nil
 }
 
 // entry finds a tool by its name here, in a program or in a rule.
