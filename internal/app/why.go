@@ -88,8 +88,11 @@ func (s *Session) parseCall(text string) (c *tool.Call, whole bool, err error) {
 		}
 		d := json.NewDecoder(bytes.NewReader([]byte(text)))
 		d.DisallowUnknownFields()
-		if err := d.Decode(&in); err != nil || in.Name == "" {
-			return nil, false, fmt.Errorf("%w (%v)", errCall, err)
+		if err := d.Decode(&in); err != nil {
+			return nil, false, fmt.Errorf("%w (%w)", errCall, err)
+		}
+		if in.Name == "" {
+			return nil, false, errCall
 		}
 		if in.Arguments == nil {
 			in.Arguments = json.RawMessage("{}")
