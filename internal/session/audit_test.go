@@ -61,7 +61,7 @@ func TestDecisionIsAbridged(t *testing.T) {
 	s := newStore(t)
 	s.redact = func(text string) string { return strings.ReplaceAll(text, "hunter2hunter2", "[redacted]") }
 	l := s.Create(Header{})
-	for _, args := range []string{`{"key":"hunter2hunter2"}`, strings.Repeat("x", maxDecisionArgs-5) + "hunter2hunter2" + strings.Repeat("y", 1<<20)} {
+	for _, args := range []string{`{"key":"hunter2hunter2"}`, strings.Repeat("x", maxDecisionArgs-10) + "hunter2hunter2" + strings.Repeat("y", 1<<20)} {
 		if err := l.Decision(Decision{Call: "c", Name: "t", Args: args}); err != nil {
 			t.Fatal(err)
 		}
