@@ -322,8 +322,7 @@ func TestBackground(t *testing.T) {
 		<-ctx.Done()
 		yield(nil, ctx.Err())
 	}
-	var r *teamRig
-	r = newTeamRig(t, tool.Direct, tool.Direct, map[string][]turn{
+	r := newTeamRig(t, tool.Direct, tool.Direct, map[string][]turn{
 		"lead": {
 			events(ask("c1", agent.General, "slow", "background")), events(ask("c2", agent.General, "stuck", "background")), events(ask("c3", agent.General, "quick")),
 			events(calls("c4", "task_list", `{}`), calls("c5", "task_stop", `{"task_id":"agent_2"}`), calls("c6", "task_output", `{"task_id":"agent_1","block":false}`), calls("c7", "task_output", `{"task_id":"agent_9"}`)),

@@ -77,13 +77,13 @@ func (d *Dispatcher) post(ctx context.Context, h *handler, in []byte) reply {
 	}
 	resp, err := d.web.client.Do(req)
 	if err != nil {
-		return reply{err: d.plain(ctx, h, err)}
+		return reply{err: d.plain(ctx, err)}
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxOutput+1))
 	switch {
 	case err != nil:
-		return reply{err: d.plain(ctx, h, err)}
+		return reply{err: d.plain(ctx, err)}
 	case len(body) > maxOutput:
 		return reply{err: fmt.Errorf("its answer has more than %d bytes", maxOutput)}
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
@@ -94,7 +94,7 @@ func (d *Dispatcher) post(ctx context.Context, h *handler, in []byte) reply {
 
 // plain is an error without the address, which may hold a secret, and with the
 // reason for an end.
-func (d *Dispatcher) plain(ctx context.Context, h *handler, err error) error {
+func (d *Dispatcher) plain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
