@@ -112,7 +112,11 @@ type Settings struct {
 	// farthest layer first. Of hooks those that disableAllHooks switches off are
 	// not among them.
 	Sections []Section
-	Files    []string // that were found and read
+	// HooksOff says that disableAllHooks switches off all hooks, and
+	// ProjectHooksOff that it does so with those of the folder: for hooks that stand
+	// elsewhere, as those of agents do.
+	HooksOff, ProjectHooksOff bool
+	Files                     []string // that were found and read
 }
 
 // A Rule is one entry of permissions.allow, permissions.ask or
@@ -370,6 +374,7 @@ func (l *loader) resolveHooks() {
 	if own, ok := l.noHooks[Named]; ok { // nearer
 		all = own
 	}
+	l.out.HooksOff, l.out.ProjectHooksOff = all, all || l.noHooks[Project]
 	l.out.Sections = slices.DeleteFunc(l.out.Sections, func(s Section) bool {
 		return s.Key == "hooks" && (all || s.From.Layer == Project && l.noHooks[Project])
 	})
