@@ -42,7 +42,11 @@ type Definition struct {
 	// Preset is the definition from which it inherits what it leaves open.
 	Preset string
 	// Hooks are its own, as they were written, as JSON; nil when there are none.
-	Hooks json.RawMessage
+	// HooksFrom is the file in which they stand: its own, or that of a preset.
+	Hooks     json.RawMessage
+	HooksFrom string
+	// HooksProject says that this file comes from the workspace.
+	HooksProject bool
 
 	Path    string // of its file; empty: built in
 	Project bool   // it comes from the workspace and not from the user's home
@@ -158,7 +162,7 @@ func (x *Definition) inherit(p *Definition) {
 	x.Silent = x.Silent || p.Silent
 	x.Background = x.Background || p.Background
 	if x.Hooks == nil {
-		x.Hooks = p.Hooks
+		x.Hooks, x.HooksFrom, x.HooksProject = p.Hooks, p.HooksFrom, p.HooksProject
 	}
 }
 

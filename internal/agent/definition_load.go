@@ -198,6 +198,9 @@ func (l *definitionLoader) directory(d definitionDir) {
 			continue
 		}
 		x.Path, x.Project = path, d.project
+		if x.Hooks != nil {
+			x.HooksFrom, x.HooksProject = path, d.project
+		}
 		l.take(x)
 	}
 }

@@ -41,7 +41,7 @@ func defined(t testing.TB, trusted bool, files map[string]string) (*agent.Defini
 	return d, warnings, dir
 }
 
-var noPath = cmpopts.IgnoreFields(agent.Definition{}, "Path")
+var noPath = cmpopts.IgnoreFields(agent.Definition{}, "Path", "HooksFrom", "HooksProject")
 
 // The words of Claude Code, of qwen-code and our own are all understood.
 func TestDefinition(t *testing.T) {

@@ -43,12 +43,6 @@ type TeamOptions struct {
 	// Make completes the options of a subagent, which begin as those of its lead,
 	// without its record, history and limits.
 	Make func(ctx context.Context, o Order, base Options) (*Member, error)
-	// Begin is called before a subagent begins, and returns what it is told
-	// besides its task; End when it is done, with its answer, and returns why it
-	// has to go on, empty when it has not: what hooks are for. again says that it
-	// went on before. Nil: nobody is asked.
-	Begin func(ctx context.Context, id, kind string) (more string)
-	End   func(ctx context.Context, id, kind, answer string, again bool) (goOn string)
 	// Left names the jobs that a subagent left running, by its id. Nil: none.
 	Left func(agent string) []string
 }
@@ -67,6 +61,25 @@ type Member struct {
 	Options    Options
 	Background bool   // it never works in the foreground
 	Close      func() // frees what Make took; nil is fine
+	// Begin is asked before it sets to work, on its first task and on each that it
+	// is given later: what hooks are for. Nil: nobody is asked.
+	Begin func(ctx context.Context, w Work) Beginning
+}
+
+// Work is what a subagent is about to do.
+type Work struct {
+	Agent  string // its id
+	Kind   string
+	Call   string // for which it works: the ParentID of its model's calls
+	Record string // the path of its record; empty when there is none
+}
+
+// A Beginning is what hooks say of a subagent that is about to work.
+type Beginning struct {
+	Block string   // not empty: it may not, and why
+	Add   []string // for its model, beside the task
+	Hooks Hooks    // of this work
+	End   func()   // called when the work is over, or was not begun; nil is fine
 }
 
 // NewTeam returns a Team. It works once an Agent has it in its Options.
@@ -82,6 +95,7 @@ type task struct {
 	title string
 	agent *Agent
 	free  func()
+	begin func(context.Context, Work) Beginning
 
 	// Guarded by team.mu.
 	call       string // under which it works
@@ -195,12 +209,13 @@ func (tm *Team) start(ctx context.Context, as assignment) (*task, error) {
 	}
 	base := tm.lead.opt
 	base.Log, base.History, base.Limits, base.Structured, base.ReadStructured, base.Team, base.Declared, base.Emit = nil, nil, Limits{}, nil, nil, nil, nil, nil
+	base.Hooks = Hooks{} // the lead's are about what a person says and reads
 	m, err := tm.opt.Make(ctx, as.order, base)
 	if err != nil {
 		tm.discharge(t)
 		return nil, err
 	}
-	t.kind, t.free = m.Kind, m.Close
+	t.kind, t.free, t.begin = m.Kind, m.Close, m.Begin
 	o := m.Options
 	o.Emit = t.emit
 	if o.Limits.Turns == 0 {
@@ -292,8 +307,9 @@ func (tm *Team) Close() error {
 // set sets a subagent to work, in a goroutine that the run waits for.
 func (tm *Team) set(ctx context.Context, t *task, call string, above *run, background bool, parts []msg.Part) error {
 	if !above.below.add() {
-		if t.ended() == nil {
+		if t.ended() == nil { // it never began
 			tm.discharge(t)
+			return errors.Join(errNoRun, t.release())
 		}
 		return errNoRun
 	}
@@ -335,33 +351,30 @@ func (t *task) work(ctx context.Context) (out *Outcome) {
 	t.team.mu.Lock()
 	t.waiting = false
 	t.team.mu.Unlock()
-	if t.team.opt.Begin != nil {
-		if more := t.team.opt.Begin(ctx, t.id, t.kind); more != "" {
-			t.agent.Queue([]msg.Part{msg.TextPart(more)})
-		}
+	if t.begin == nil {
+		return t.agent.Run(ctx, nil)
 	}
-	return t.lead(ctx)
+	b := t.begin(ctx, t.job())
+	if b.End != nil {
+		defer b.End()
+	}
+	if b.Block != "" && ctx.Err() == nil {
+		return &Outcome{Reason: Hooked, Err: fmt.Errorf("it was not begun, because a hook refused it: %s", b.Block)}
+	}
+	t.agent.opt.Hooks = b.Hooks // nothing of it runs
+	if parts := added(b.Add); parts != nil {
+		t.agent.Queue(parts)
+	}
+	return t.agent.Run(ctx, nil)
 }
 
-// maxGoOn is how often a subagent that is done can be made to go on.
-const maxGoOn = 5
-
-// lead runs the subagent until nobody wants it to go on.
-func (t *task) lead(ctx context.Context) *Outcome {
-	var used msg.Usage
-	for n := 0; ; n++ {
-		out := t.agent.Run(ctx, nil)
-		used.Add(out.Usage)
-		out.Usage = used
-		if out.Reason != Finished || t.team.opt.End == nil || n == maxGoOn {
-			return out
-		}
-		why := t.team.opt.End(ctx, t.id, t.kind, out.Text, n > 0)
-		if why == "" {
-			return out
-		}
-		t.agent.Queue([]msg.Part{msg.TextPart(fromUs + why)})
+// job is what it is about to work on, for hooks.
+func (t *task) job() Work {
+	w := Work{Agent: t.id, Kind: t.kind, Call: t.callID()}
+	if log := t.agent.opt.Log; log != nil {
+		w.Record = log.Path()
 	}
+	return w
 }
 
 // finish notes how the work ended.

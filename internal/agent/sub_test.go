@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,8 +62,8 @@ func (c *cast) requests(who string) []*llm.Request {
 // scope says, in a mode of its own; general-purpose has all.
 type teamRig struct {
 	*rig
-	cast    *cast
-	watched agent.TeamOptions // its Begin and End
+	cast  *cast
+	begin func(context.Context, agent.Work) agent.Beginning // of its subagents
 }
 
 func newTeamRig(t testing.TB, mode, readers tool.Mode, parts map[string][]turn) *teamRig {
@@ -91,19 +92,7 @@ func newTeamRig(t testing.TB, mode, readers tool.Mode, parts map[string][]turn) 
 			if o.Kind == "mute" {
 				base.Limits.Turns = 2
 			}
-			return &agent.Member{Kind: o.Kind, Options: base}, nil
-		},
-		Begin: func(ctx context.Context, id, kind string) string {
-			if r.watched.Begin == nil {
-				return ""
-			}
-			return r.watched.Begin(ctx, id, kind)
-		},
-		End: func(ctx context.Context, id, kind, answer string, again bool) string {
-			if r.watched.End == nil {
-				return ""
-			}
-			return r.watched.End(ctx, id, kind, answer, again)
+			return &agent.Member{Kind: o.Kind, Options: base, Begin: r.begin}, nil
 		},
 	})
 	r.opt.Provider, r.opt.Team = r.cast, team
@@ -372,31 +361,89 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// Who watches subagents can tell one more before it begins, and make it go on when
-// it says that it is done, but not for ever.
-func TestWatchedSubagent(t *testing.T) {
+// What hooks say when a subagent begins is told it beside its task, and its work
+// has the hooks that they give: they may keep it from ending, not for ever. Those
+// of its lead are not asked.
+func TestSubagentHooks(t *testing.T) {
 	r := newTeamRig(t, tool.Direct, tool.Direct, map[string][]turn{
-		"lead": {events(ask("c1", agent.General, "sub")), say("done")},
-		"sub":  {say("one"), say("two"), say("three"), say("four"), say("five"), say("six"), say("seven")},
+		"lead": {events(ask("c1", agent.General, "sub")), events(calls("c2", "send_message", `{"to":"agent_1","message":"once more"}`)), events(calls("c3", "task_output", `{"task_id":"agent_1"}`)), say("done")},
+		"sub":  {say("one"), say("two"), say("three")},
 	})
-	var again []bool
-	r.watched.Begin = func(_ context.Context, id, kind string) string { return "mind " + id + " " + kind }
-	r.watched.End = func(_ context.Context, _, _, answer string, more bool) string {
-		again = append(again, more)
-		return "not yet: " + answer
+	var prompts, said []string
+	r.opt.Hooks = agent.Hooks{
+		Prompt: func(_ context.Context, parts []msg.Part) agent.Steer {
+			prompts = append(prompts, msg.JoinText(parts))
+			return agent.Steer{}
+		},
+		Stop: func(_ context.Context, text string, _ bool) agent.Steer {
+			said = append(said, "lead: "+text)
+			return agent.Steer{}
+		},
+	}
+	var work []agent.Work
+	ended := 0
+	r.begin = func(_ context.Context, w agent.Work) agent.Beginning {
+		if !strings.HasSuffix(w.Record, ".jsonl") {
+			t.Errorf("its record is %q", w.Record)
+		}
+		work = append(work, agent.Work{Agent: w.Agent, Kind: w.Kind, Call: w.Call})
+		return agent.Beginning{
+			Add: []string{"mind " + w.Agent},
+			Hooks: agent.Hooks{Stop: func(_ context.Context, text string, again bool) agent.Steer {
+				if said = append(said, fmt.Sprint(w.Agent, ": ", text, " ", again)); again || w.Call != "c1" {
+					return agent.Steer{}
+				}
+				return agent.Steer{Block: "not yet: " + text}
+			}},
+			End: func() { ended++ },
+		}
 	}
 	if out := r.run("go"); out.Reason != agent.Finished {
 		t.Errorf("%s %v", out.Reason, out.Err)
 	}
-	if got := r.resultOf("c1"); !strings.HasPrefix(got, "success : six\n\n[agent_1 (general-purpose: the sub): 6 turns, 0 calls, 660 tokens]") {
+	if got := r.resultOf("c1"); !strings.HasPrefix(got, "success : two\n\n[agent_1 (general-purpose: the sub): 2 turns, 0 calls, 220 tokens]") {
 		t.Errorf("the result is %q", got)
 	}
-	if diff := cmp.Diff([]bool{false, true, true, true, true}, again); diff != "" {
+	if diff := cmp.Diff([]agent.Work{{Agent: "agent_1", Kind: agent.General, Call: "c1"}, {Agent: "agent_1", Kind: agent.General, Call: "c2"}}, work); diff != "" || ended != 2 {
+		t.Errorf("%d ended: %s", ended, diff)
+	}
+	if diff := cmp.Diff([]string{"agent_1: one false", "agent_1: two true", "agent_1: three false", "lead: done"}, said); diff != "" || !cmp.Equal(prompts, []string{"go"}) {
+		t.Errorf("%q: %s", prompts, diff)
+	}
+	var told []string
+	for _, m := range r.cast.requests("sub")[2].Messages {
+		if m.Role == msg.User {
+			told = append(told, m.Text())
+		}
+	}
+	const hook = "[From a hook, not from the user] "
+	if diff := cmp.Diff([]string{"part:sub", hook + "mind agent_1", hook + "not yet: one", "once more", hook + "mind agent_1"}, told); diff != "" {
 		t.Error(diff)
 	}
-	first, last := r.cast.requests("sub")[0].Messages, r.cast.requests("sub")[5].Messages
-	if first[1].Text() != "mind agent_1 general-purpose" || !strings.HasSuffix(last[len(last)-1].Text(), "not yet: five") {
-		t.Errorf("it was told %q and %q", first[1].Text(), last[len(last)-1].Text())
+}
+
+// A subagent that hooks refuse is not begun: its model is asked nothing, and its
+// lead is told why.
+func TestSubagentRefused(t *testing.T) {
+	r := newTeamRig(t, tool.Direct, tool.Direct, map[string][]turn{
+		"lead": {events(ask("c1", agent.General, "sub"), ask("c2", "reader", "sub", "background")), say("done"), say("done")},
+	})
+	var ended atomic.Int64
+	r.begin = func(_ context.Context, w agent.Work) agent.Beginning {
+		return agent.Beginning{Block: "no " + w.Kind, End: func() { ended.Add(1) }}
+	}
+	if out := r.run("go"); out.Reason != agent.Finished || len(r.cast.requests("sub")) > 0 || ended.Load() != 2 {
+		t.Errorf("%s %v, %d requests, %d ended", out.Reason, out.Err, len(r.cast.requests("sub")), ended.Load())
+	}
+	if got := r.resultOf("c1"); !strings.Contains(got, "error TOOL_FAILED: agent_") || !strings.Contains(got, "did not finish: it was not begun, because a hook refused it: no general-purpose.\n") {
+		t.Errorf("the result is %q", got)
+	}
+	found := false
+	for _, m := range r.agent.History() {
+		found = found || strings.Contains(m.Text(), "it was not begun, because a hook refused it: no reader.")
+	}
+	if !found {
+		t.Error("nobody was told of the one in the background")
 	}
 }
 
