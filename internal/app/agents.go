@@ -20,7 +20,7 @@ func (s *Session) loadAgents() error {
 	s.agents, warnings = agent.LoadDefinitions(agent.DefinitionOptions{Home: s.home, Root: s.project, Trusted: s.trusted})
 	s.Warnings = append(s.Warnings, warnings...)
 	if !s.opt.Program {
-		s.team = agent.NewTeam(agent.TeamOptions{Kinds: s.agents.Kinds, Make: s.member, Left: func(id string) []string { return builtin.RunningJobs(s.jobs, id) }})
+		s.team = agent.NewTeam(agent.TeamOptions{Kinds: s.startable, Make: s.member, Left: func(id string) []string { return builtin.RunningJobs(s.jobs, id) }})
 	}
 	if s.opt.Agent == "" {
 		return nil
@@ -76,27 +76,40 @@ func (s *Session) below(own tool.Scope) tool.Scope {
 // what decides about calls is the session's, or stricter.
 func (s *Session) member(ctx context.Context, o agent.Order, base agent.Options) (*agent.Member, error) {
 	if o.Kind == agent.Fork {
-		return s.fork(o, base), nil
+		m := s.fork(o, base)
+		m.Begin = s.begin(nil)
+		return m, nil
 	}
 	x, err := s.kind(o.Kind)
 	if err != nil {
 		return nil, err
 	}
-	m := &agent.Member{Kind: x.Name, Background: x.Background}
-	if x.Model != "" && !modelAlias(x.Model) {
-		model, err := s.Model(ctx, x.Model)
-		if err != nil {
-			return nil, fmt.Errorf("the model of the agent %s: %w", x.Name, err)
-		}
-		base.Provider, base.Family, base.Model, base.Hosted, m.Close = model.Provider, model.Family, model.Name, model.Hosted, model.Close
-	}
-	base.View = func() *tool.View { return s.SubagentView(x) }
-	base.Limits.Turns, base.Limits.Wall = x.MaxTurns, x.Wall
 	approval := s.ApprovalMode
 	if x.Approval != "" {
 		rules := s.rules.Under(policy.Mode(x.Approval))
 		base.Sched.Policy, approval = rules, func() string { return string(rules.Mode()) }
 	}
+	own, err := s.ownDispatcher(x, approval)
+	if err != nil {
+		return nil, err
+	}
+	m := &agent.Member{Kind: x.Name, Background: x.Background, Begin: s.begin(own), Close: func() {}}
+	if own != nil {
+		m.Close = own.Close
+		base.Sched.Hooks = append(slices.Clip(base.Sched.Hooks), own)
+	}
+	if x.Model != "" && !modelAlias(x.Model) {
+		model, err := s.Model(ctx, x.Model)
+		if err != nil {
+			m.Close()
+			return nil, fmt.Errorf("the model of the agent %s: %w", x.Name, err)
+		}
+		base.Provider, base.Family, base.Model, base.Hosted = model.Provider, model.Family, model.Name, model.Hosted
+		closeHooks := m.Close
+		m.Close = func() { closeHooks(); model.Close() }
+	}
+	base.View = func() *tool.View { return s.SubagentView(x) }
+	base.Limits.Turns, base.Limits.Wall = x.MaxTurns, x.Wall
 	if x.Silent {
 		base.Sched.Approver = nil
 	}

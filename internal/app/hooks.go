@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"slices"
 	"sync"
@@ -15,14 +14,22 @@ import (
 	"capstan/internal/tool"
 )
 
-// readHooks reads the hooks of the settings. One that cannot be understood is an
-// error: it may be there to forbid something.
+// readHooks reads the hooks of the settings, and those of the agent that the session
+// is. One that cannot be understood is an error: it may be there to forbid
+// something.
 func (s *Session) readHooks(sections []config.Section) error {
 	var sources []hook.Source
 	for _, x := range sections {
 		if x.Key == "hooks" {
 			sources = append(sources, hook.Source{Value: x.Value, Where: func(path ...string) string { return x.At(path...).String() }})
 		}
+	}
+	if s.self != nil && s.hasHooks(s.self) {
+		own := definitionHooks(s.self)
+		if _, _, err := hook.Parse([]hook.Source{own}); err != nil {
+			return &UsageError{fmt.Errorf("--agent: the hooks of %s cannot be used: %w", s.self.Name, err)}
+		}
+		sources = append(sources, own)
 	}
 	h, warnings, err := hook.Parse(sources)
 	for _, w := range warnings {
@@ -37,10 +44,17 @@ func (s *Session) readHooks(sections []config.Section) error {
 
 // hookVariables are the variables whose values HTTP hooks send, which are secrets.
 func (s *Session) hookVariables() []string {
-	if s.userHooks == nil {
-		return nil
+	var names []string
+	if s.userHooks != nil {
+		names = s.userHooks.Variables()
 	}
-	return slices.DeleteFunc(s.userHooks.Variables(), plainName.MatchString)
+	for _, own := range s.agentHooks {
+		if own.hooks != nil {
+			names = append(names, own.hooks.Variables()...)
+		}
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), plainName.MatchString)
 }
 
 // addHooks puts the user's hooks on the path of calls. Without any, nothing is
@@ -49,21 +63,59 @@ func (s *Session) addHooks(so *sched.Options) {
 	if s.userHooks.Empty() {
 		return
 	}
+	s.hooks = s.dispatcher(s.userHooks, s.ApprovalMode)
+	so.Hooks = append(slices.Clip(so.Hooks), s.hooks)
+}
+
+// dispatcher returns one for hooks. mode is the approval mode that they are told.
+func (s *Session) dispatcher(h *hook.Hooks, mode func() string) *hook.Dispatcher {
 	notice := s.opt.HookNotice
 	if notice == nil {
 		notice = s.opt.Notice
 	}
-	s.hooks = hook.New(s.userHooks, hook.Options{Dir: s.opt.Dir, Project: s.project, Environ: s.opt.Environ, Env: s.opt.Env, Shell: s.shell, Mode: s.ApprovalMode,
+	d := hook.New(h, hook.Options{Dir: s.opt.Dir, Project: s.project, Environ: s.opt.Environ, Env: s.opt.Env, Shell: s.shell, Mode: mode,
 		Notice: func(text string) {
 			if notice != nil {
 				notice(s.Redact(text))
 			}
 		}})
-	s.hooks.Begin(hook.Session{ID: rand.Text()}) // until a conversation has one
-	so.Hooks = append(slices.Clip(so.Hooks), s.hooks)
-	if so.Approver != nil {
-		so.Approver = announcing{so.Approver, s.hooks}
+	d.Begin(s.talk)
+	return d
+}
+
+// AskedHook is a hook that would be asked about a call.
+type AskedHook struct {
+	Event hook.Event `json:"event"`
+	Hook  string     `json:"hook"` // its name and where it stands
+}
+
+// AskedHooks returns the hooks of the settings that would be asked about a call of a
+// tool, and where the rules ask, those that would be asked for an answer. None is
+// run.
+func (s *Session) AskedHooks(tool string, rules sched.Decision) []AskedHook {
+	asked := []AskedHook{}
+	if s.hooks == nil {
+		return asked
 	}
+	events := []hook.Event{hook.PreToolUse}
+	if rules == sched.Ask {
+		events = append(events, hook.PermissionRequest)
+	}
+	for _, ev := range events {
+		for _, name := range s.hooks.For(ev, tool) {
+			asked = append(asked, AskedHook{ev, name})
+		}
+	}
+	return asked
+}
+
+// announced puts the hooks before a surface that asks a person. What stands before
+// it and answers by rules wants no person, and tells no hook.
+func (s *Session) announced(surface sched.Approver) sched.Approver {
+	if s.hooks == nil {
+		return surface
+	}
+	return announcing{surface, s.hooks}
 }
 
 // announcing tells the hooks that a person is wanted, and asks the person.
@@ -90,12 +142,13 @@ type conversationHooks struct {
 
 // hooksOf begins the hooks of a conversation.
 func (s *Session) hooksOf(c *Conversation, resumed bool) *conversationHooks {
+	s.talk = hook.Session{ID: c.ID, Transcript: c.log.Path()}
 	h := &conversationHooks{d: s.hooks, source: "startup", model: c.Model.String()}
 	if resumed {
 		h.source = "resume"
 	}
 	if h.d != nil {
-		h.d.Begin(hook.Session{ID: c.ID, Transcript: c.log.Path()})
+		h.d.Begin(s.talk)
 	}
 	return h
 }
@@ -178,26 +231,4 @@ func stay(out hook.Outcome) agent.Steer {
 		s.Block, s.Add = out.Context[0], out.Context[1:]
 	}
 	return s
-}
-
-// Subagent begins the hooks of a subagent that the call a.CallID starts. It returns
-// what its agent asks, what its model is told with its task, and why it may not
-// begin, if a hook says so. transcript is the path of its record. gone is called
-// when it is over.
-func (s *Session) Subagent(ctx context.Context, a hook.Subagent, transcript string) (h agent.Hooks, said []string, blocked string, gone func()) {
-	if s.hooks == nil {
-		return agent.Hooks{}, nil, "", func() {}
-	}
-	out := s.hooks.SubagentStart(ctx, a)
-	switch {
-	case out.Block:
-		blocked = out.Reason
-	case out.Halt:
-		blocked = out.HaltReason
-	}
-	h = agent.Hooks{Batch: batchHook(s.hooks, &a), Halted: s.hooks.Halted,
-		Stop: func(ctx context.Context, text string, again bool) agent.Steer {
-			return stay(s.hooks.SubagentStop(ctx, a, text, again, transcript))
-		}}
-	return h, out.Context, blocked, func() { s.hooks.SubagentGone(a) }
 }

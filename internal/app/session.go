@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,8 +109,10 @@ type Session struct {
 	runner     *quickjs.Runner
 	search     *codemode.Search
 
-	userHooks *hook.Hooks
-	hooks     *hook.Dispatcher // nil when there are none
+	userHooks  *hook.Hooks
+	hooks      *hook.Dispatcher    // nil when there are none
+	agentHooks map[string]ownHooks // of definitions, by name
+	talk       hook.Session        // the conversation that hooks are told of
 
 	agents *agent.Definitions
 	self   *agent.Definition   // what the session's own agent is, if it is one of them
@@ -132,7 +135,7 @@ func Open(o Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{Registry: &tool.Registry{}, opt: o, home: home}
+	s := &Session{Registry: &tool.Registry{}, opt: o, home: home, talk: hook.Session{ID: rand.Text()}} // until a conversation has one
 	s.spill = newSpill(filepath.Join(stateDir(o.Env, home), "spill"), time.Now)
 	s.spill.secrets = func() []string { return s.secrets }
 	project, err := policy.Workspace(o.Dir)
@@ -147,6 +150,10 @@ func Open(o Options) (*Session, error) {
 	if err := s.loadAgents(); err != nil {
 		return nil, err
 	}
+	if err := s.readHooks(set.Sections); err != nil {
+		return nil, err
+	}
+	s.readAgentHooks()
 	s.collectSecrets()
 	spares := 1 // for the next program of a conversation; a person's own is the only one
 	if o.Program {
@@ -180,11 +187,11 @@ func Open(o Options) (*Session, error) {
 		s.warn("%s", w)
 	}
 	so := sched.Options{Policy: s.rules, Observe: o.Observe, Spill: s.spill.keep, Hooks: o.Hooks, Guards: o.Guards}
+	s.addHooks(&so)
 	if o.Approver != nil {
-		s.desk = newDesk(s, o.Approver)
+		s.desk = newDesk(s, s.announced(o.Approver))
 		so.Approver = s.desk
 	}
-	s.addHooks(&so)
 	if o.Program {
 		so.ModelChars = 16 << 20 // what a person's own program prints is not cut
 	}
@@ -221,9 +228,6 @@ func (s *Session) settings(home, project string) (config.Settings, error) {
 		return set, fmt.Errorf("reading the settings: %w", err)
 	}
 	s.unused(set.Sections)
-	if err := s.readHooks(set.Sections); err != nil {
-		return set, err
-	}
 	s.mode = tool.ModeFor(tool.Mode(set.Mode))
 	if s.opt.Program {
 		s.mode = tool.Code

@@ -13,7 +13,7 @@ import (
 // BenchmarkCommand is a call with one command hook that says nothing: a keeper, a
 // shell and their end.
 func BenchmarkCommand(b *testing.B) {
-	h, _, err := Parse([]Source{{json.RawMessage(one(PreToolUse, "Bash", ":", "")), where}})
+	h, _, err := Parse([]Source{{Value: json.RawMessage(one(PreToolUse, "Bash", ":", "")), Where: where}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -90,9 +90,8 @@ type Dispatcher struct {
 
 	mu        sync.Mutex
 	session   Session
-	halted    string // why a hook has ended the run; empty when none has
-	subagents map[string]Subagent
-	owners    map[string]Subagent // of the gateway calls that run, by id
+	halted    string              // why a hook has ended the run; empty when none has
+	subagents map[string]Subagent // that work, by id
 }
 
 // A Session is what hooks are told of the conversation.
@@ -105,13 +104,13 @@ type Session struct {
 type Subagent struct {
 	ID     string
 	Type   string // the name of its definition
-	CallID string // of the call that started it: the ParentID of its own calls
+	CallID string // of the call that it works for: the ParentID of its model's calls
 }
 
 // New returns a Dispatcher for the hooks. Close ends it.
 func New(h *Hooks, o Options) *Dispatcher {
 	d := &Dispatcher{opt: o, hooks: h, web: newWeb(), slots: make(chan struct{}, maxRunning), background: make(chan struct{}, maxRunning),
-		subagents: map[string]Subagent{}, owners: map[string]Subagent{}}
+		subagents: map[string]Subagent{}}
 	d.life, d.end = context.WithCancel(context.Background())
 	return d
 }

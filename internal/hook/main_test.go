@@ -79,7 +79,7 @@ func newRig(t *testing.T, settings string, change ...func(*Options)) *rig {
 	for _, c := range change {
 		c(&o)
 	}
-	h, warnings, err := Parse([]Source{{json.RawMessage(settings), where}})
+	h, warnings, err := Parse([]Source{{Value: json.RawMessage(settings), Where: where}})
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
 	}

@@ -22,6 +22,9 @@ type Source struct {
 	// Where says where a part of the value stands, by the names and indexes that
 	// lead to it.
 	Where func(path ...string) string
+	// Subagent says that they are those of one subagent: Stop is SubagentStop then,
+	// as in Claude Code, and what happens in no subagent is warned of.
+	Subagent bool
 }
 
 // Hooks are all hooks of the settings, in the order in which they stand there,
@@ -107,7 +110,7 @@ const maxHooks = 1000
 func Parse(sources []Source) (h *Hooks, warnings []string, err error) {
 	p := &parser{hooks: &Hooks{by: map[Event][]*handler{}}}
 	for _, s := range sources {
-		p.where = s.Where
+		p.where, p.subagent = s.Where, s.Subagent
 		p.source(s.Value)
 	}
 	if err := errors.Join(p.faults...); err != nil {
@@ -118,6 +121,7 @@ func Parse(sources []Source) (h *Hooks, warnings []string, err error) {
 
 type parser struct {
 	where    func(path ...string) string
+	subagent bool
 	hooks    *Hooks
 	count    int
 	warnings []string
@@ -158,11 +162,17 @@ func (p *parser) source(raw json.RawMessage) {
 			p.unknownEvent(name, v)
 			continue
 		}
+		if p.subagent && slices.Contains(mainOnly, ev) {
+			p.warn(path{name}, "%s does not happen in a subagent, so these hooks run only where the agent is the session's own (--agent)", name)
+		}
 		for i, v := range p.list(path{name}, v) {
 			p.group(ev, path{name, strconv.Itoa(i)}, v)
 		}
 	}
 }
+
+// mainOnly are the events that the session's own agent alone has.
+var mainOnly = []Event{SessionStart, UserPromptSubmit, Notification, PreCompact, SessionEnd}
 
 // unknownEvent refuses a name that may be a misspelt one.
 func (p *parser) unknownEvent(name string, v json.RawMessage) {
@@ -218,6 +228,9 @@ func (p *parser) handler(ev Event, m matcher, at path, raw json.RawMessage) {
 	f := fields{p, at, p.object(at, raw)}
 	if f.in == nil {
 		return
+	}
+	if p.subagent && ev == Stop {
+		ev = SubagentStop
 	}
 	h := &handler{event: ev, matcher: m, where: p.where(at...)}
 	h.required, h.async, h.once = f.boolean("required"), f.boolean("async"), f.boolean("once")

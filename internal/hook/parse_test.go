@@ -71,7 +71,7 @@ func TestParse(t *testing.T) {
 		{name: "too many", in: `{"Stop": [{"hooks": [` + strings.TrimSuffix(strings.Repeat(cmd+",", maxHooks+2), ",") + `]}]}`, faults: []string{"settings:4: hooks.Stop[0].hooks[1000]: more than 1000 hooks"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			h, warnings, err := Parse([]Source{{json.RawMessage(tc.in), where}})
+			h, warnings, err := Parse([]Source{{Value: json.RawMessage(tc.in), Where: where}})
 			var faults, hooks []string
 			if err != nil {
 				faults = strings.Split(err.Error(), "\n")

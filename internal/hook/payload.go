@@ -83,19 +83,14 @@ func (d *Dispatcher) call(dia dialect, r *sched.Request) *payload {
 	return in
 }
 
-// agentOf returns the subagent that a call is made by, also through a program of
-// its.
+// agentOf returns the subagent that makes a call, itself or by a program of its.
 func (d *Dispatcher) agentOf(c *tool.Call) *Subagent {
-	if c.ParentID == "" {
+	if c.Agent == "" {
 		return nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	from := d.subagents
-	if c.Source == tool.FromProgram {
-		from = d.owners
-	}
-	if a, ok := from[c.ParentID]; ok {
+	if a, ok := d.subagents[c.Agent]; ok {
 		return &a
 	}
 	return nil

@@ -58,6 +58,16 @@ func (d *Dispatcher) forTool(ev Event, name string) []pick {
 	return found
 }
 
+// For names the hooks of an event that would be asked about a call of a tool, in
+// their order. None is run.
+func (d *Dispatcher) For(ev Event, tool string) []string {
+	var names []string
+	for _, p := range d.forTool(ev, tool) {
+		names = append(names, p.h.String())
+	}
+	return names
+}
+
 // forWord are the hooks of an event that is not about a tool.
 func (d *Dispatcher) forWord(ev Event, word string) []pick {
 	var found []pick

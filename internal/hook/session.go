@@ -2,7 +2,6 @@ package hook
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"capstan/internal/msg"
@@ -63,10 +62,11 @@ func (d *Dispatcher) Stop(ctx context.Context, last string, again bool) Outcome 
 }
 
 // SubagentStart tells of a subagent before it begins. A Block keeps it from
-// beginning, the Context is for its model.
+// beginning, the Context is for its model. Until SubagentGone its calls, and those
+// of its programs, are told with its id and type.
 func (d *Dispatcher) SubagentStart(ctx context.Context, a Subagent) Outcome {
 	d.mu.Lock()
-	d.subagents[a.CallID] = a
+	d.subagents[a.ID] = a
 	d.mu.Unlock()
 	return d.tell(ctx, SubagentStart, a.Type, func(dialect) *payload {
 		in := &payload{}
@@ -88,8 +88,7 @@ func (d *Dispatcher) SubagentStop(ctx context.Context, a Subagent, last string, 
 func (d *Dispatcher) SubagentGone(a Subagent) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.subagents, a.CallID)
-	maps.DeleteFunc(d.owners, func(_ string, o Subagent) bool { return o == a })
+	delete(d.subagents, a.ID)
 }
 
 // PreCompact asks whether the conversation may be compacted. trigger is "manual"
@@ -132,6 +131,6 @@ func (d *Dispatcher) ending(ctx context.Context, ev Event, word string, in func(
 
 func (in *payload) of(a *Subagent) {
 	if a != nil {
-		in.AgentID, in.AgentType = a.ID, a.Type
+		in.AgentID, in.AgentType, in.ParentID = a.ID, a.Type, a.CallID
 	}
 }

@@ -42,11 +42,11 @@ func TestEvents(t *testing.T) {
 	}{
 		{SessionStart, "resume", `{"source":"resume","model":"openai/m"}`, Outcome{}, halts(failed), ""},
 		{UserPromptSubmit, "ignored", `{"prompt":"do it"}`, Outcome{Block: true, Reason: "no"}, Outcome{Block: true, Reason: failed}, ""},
-		{PostToolBatch, "", `{"agent_id":"a1","agent_type":"reviewer","tool_calls":[{"tool_name":"Edit","tool_input":{"file_path":"/x"},"tool_use_id":"c1","tool_response":"edited"},{"tool_name":"exec","tool_input":"{","tool_use_id":"c2","tool_response":"not JSON"}]}`,
+		{PostToolBatch, "", `{"agent_id":"a1","agent_type":"reviewer","parent_tool_use_id":"c0","tool_calls":[{"tool_name":"Edit","tool_input":{"file_path":"/x"},"tool_use_id":"c1","tool_response":"edited"},{"tool_name":"exec","tool_input":"{","tool_use_id":"c2","tool_response":"not JSON"}]}`,
 			Outcome{Block: true, Reason: "no"}, halts(failed), "no"},
 		{Stop, "", `{"stop_hook_active":false,"last_assistant_message":"bye"}`, Outcome{Block: true, Reason: "no"}, halts(failed), ""},
-		{SubagentStart, "reviewer", `{"agent_id":"a1","agent_type":"reviewer"}`, Outcome{}, Outcome{Block: true, Reason: failed}, ""},
-		{SubagentStop, "reviewer", `{"agent_id":"a1","agent_type":"reviewer","stop_hook_active":true,"last_assistant_message":"bye","agent_transcript_path":"/trail"}`, Outcome{Block: true, Reason: "no"}, halts(failed), ""},
+		{SubagentStart, "reviewer", `{"agent_id":"a1","agent_type":"reviewer","parent_tool_use_id":"c0"}`, Outcome{}, Outcome{Block: true, Reason: failed}, ""},
+		{SubagentStop, "reviewer", `{"agent_id":"a1","agent_type":"reviewer","parent_tool_use_id":"c0","stop_hook_active":true,"last_assistant_message":"bye","agent_transcript_path":"/trail"}`, Outcome{Block: true, Reason: "no"}, halts(failed), ""},
 		{PreCompact, "auto|manual", `{"trigger":"auto","custom_instructions":"keep names"}`, Outcome{Block: true, Reason: "no"}, Outcome{Block: true, Reason: failed}, ""},
 		{SessionEnd, "other", `{"reason":"other"}`, Outcome{}, Outcome{}, ""},
 	} {

@@ -15,7 +15,6 @@ func (d *Dispatcher) Before(ctx context.Context, r *sched.Request) (sched.HookVe
 	if why := d.Halted(); why != "" {
 		return sched.HookVerdict{Verdict: sched.Verdict{Decision: sched.Deny, Reason: "a hook has ended the run: " + why, By: "hook"}}, nil
 	}
-	d.enter(r)
 	picked := d.forTool(PreToolUse, r.Call.Name)
 	if len(picked) == 0 {
 		return sched.HookVerdict{}, nil
@@ -47,7 +46,6 @@ func (d *Dispatcher) verdict(out Outcome) sched.HookVerdict {
 // PostToolUseFailure about one that did not. It changes the result only where a
 // hook gives another output; what hooks say of it is told beside it.
 func (d *Dispatcher) After(ctx context.Context, r *sched.Request, res *tool.Result) error {
-	d.leave(r)
 	ev := PostToolUse
 	if res.Status != tool.Success && res.Status != "" {
 		ev = PostToolUseFailure
@@ -87,26 +85,4 @@ func replace(res *tool.Result, output json.RawMessage) {
 		return
 	}
 	res.Parts, res.Data = []msg.Part{msg.TextPart(string(output))}, output
-}
-
-// enter and leave keep by which agent a program was started, for the calls that
-// it makes.
-func (d *Dispatcher) enter(r *sched.Request) {
-	if r.Entry == nil || r.Entry.Spec().Class != tool.Gateway {
-		return
-	}
-	if a := d.agentOf(r.Call); a != nil {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.owners[r.Call.ID] = *a
-	}
-}
-
-func (d *Dispatcher) leave(r *sched.Request) {
-	if r.Entry == nil || r.Entry.Spec().Class != tool.Gateway {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.owners, r.Call.ID)
 }

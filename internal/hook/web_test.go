@@ -128,7 +128,7 @@ func newHTTPRig(t *testing.T, url, more string) *rig {
 	t.Helper()
 	r := newRig(t, `{}`)
 	setting := fmt.Sprintf(`{"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "http", "url": %q%s}]}]}`, url, more)
-	h, _, err := Parse([]Source{{json.RawMessage(setting), where}})
+	h, _, err := Parse([]Source{{Value: json.RawMessage(setting), Where: where}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		h, _, err := Parse([]Source{{raw, where}})
+		h, _, err := Parse([]Source{{Value: raw, Where: where}})
 		if err != nil {
 			return
 		}
@@ -188,7 +188,7 @@ func FuzzParse(f *testing.F) {
 
 // BenchmarkUnmatched is a call that no hook wants: it costs no process.
 func BenchmarkUnmatched(b *testing.B) {
-	h, _, err := Parse([]Source{{json.RawMessage(`{"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "false"}]}]}`), where}})
+	h, _, err := Parse([]Source{{Value: json.RawMessage(`{"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "false"}]}]}`), Where: where}})
 	if err != nil {
 		b.Fatal(err)
 	}
