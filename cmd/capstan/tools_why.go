@@ -18,8 +18,8 @@ func newToolsWhy() *cobra.Command {
 		Use:   "why CALL",
 		Short: "Say whether a call would run, which rule or mode decides, and what would change it",
 		Long: `Says whether a call would run, be asked about or be denied; which rule (with its
-file) or approval mode decides; and what would change that. Nothing runs, and no
-hook is asked.
+file) or approval mode decides; and what would change that. It names the hooks that
+would be asked too. Nothing runs, and no hook is asked.
 
 CALL is TOOL(TEXT) as in a rule, where TEXT is the command, path or address, or
 JSON: {"name": "…", "arguments": {…}}.`,
@@ -66,6 +66,13 @@ func printWhy(w io.Writer, why *app.Reasoning, asJSON bool) error {
 	}
 	if s := why.Suggestion; s != "" {
 		fmt.Fprintf(w, "%s.\n", plainText(strings.ToUpper(s[:1])+s[1:]))
+	}
+	for _, h := range why.Hooks {
+		when := "before the rules"
+		if h.Event == "PermissionRequest" {
+			when = "in place of you"
+		}
+		fmt.Fprintf(w, "A hook is asked %s, %s: %s.\n", when, h.Event, plainText(h.Hook))
 	}
 	return nil
 }

@@ -83,16 +83,15 @@ func (s *Session) dispatcher(h *hook.Hooks, mode func() string) *hook.Dispatcher
 	return d
 }
 
-// AskedHook is a hook that would be asked about a call.
+// An AskedHook is a hook that would be asked about a call.
 type AskedHook struct {
 	Event hook.Event `json:"event"`
 	Hook  string     `json:"hook"` // its name and where it stands
 }
 
-// AskedHooks returns the hooks of the settings that would be asked about a call of a
-// tool, and where the rules ask, those that would be asked for an answer. None is
-// run.
-func (s *Session) AskedHooks(tool string, rules sched.Decision) []AskedHook {
+// askedHooks returns the hooks that would be asked about a call of a tool, and where
+// the rules ask, those that would be asked for an answer. None is run.
+func (s *Session) askedHooks(tool string, rules sched.Decision) []AskedHook {
 	asked := []AskedHook{}
 	if s.hooks == nil {
 		return asked

@@ -357,11 +357,11 @@ func TestAskedHooks(t *testing.T) {
 		"edit":              {sched.Allow, []string{`PreToolUse "touch ran"`, `PreToolUse "log"`}},
 		"read_file":         {sched.Ask, []string{`PreToolUse "log"`}},
 	} {
-		if d := cmp.Diff(tc.want, short(s.AskedHooks(name, tc.decision))); d != "" {
+		if d := cmp.Diff(tc.want, short(s.askedHooks(name, tc.decision))); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
 	}
-	if got := open(t, Options{}, nil).AskedHooks("edit", sched.Ask); len(got) > 0 {
+	if got := open(t, Options{}, nil).askedHooks("edit", sched.Ask); len(got) > 0 {
 		t.Errorf("%v", got)
 	}
 	if _, err := os.Stat(filepath.Join(s.opt.Dir, "ran")); err == nil {

@@ -25,6 +25,9 @@ type Reasoning struct {
 	Suggestion string `json:"suggestion"` // what would change it
 	Reason     string `json:"reason"`
 	Tool       string `json:"tool"` // the call's name here
+	// Hooks are those of the settings that would be asked. None is, and what they
+	// would say nobody knows.
+	Hooks []AskedHook `json:"hooks"`
 	// Wrong is what is wrong with the arguments: such a call is refused before any
 	// rule is looked at.
 	Wrong error `json:"-"`
@@ -59,7 +62,11 @@ func (s *Session) Why(call string) (*Reasoning, error) {
 		access = a.Access(c)
 	}
 	x := s.rules.Explain(&sched.Request{Call: c, Entry: entry, Access: access})
-	return &Reasoning{decisionNames[x.Decision], x.By, x.Rule, x.Suggestion, x.Reason, c.Name, wrong}, nil
+	why := &Reasoning{decisionNames[x.Decision], x.By, x.Rule, x.Suggestion, x.Reason, c.Name, []AskedHook{}, wrong}
+	if wrong == nil {
+		why.Hooks = s.askedHooks(c.Name, x.Decision)
+	}
+	return why, nil
 }
 
 // entry finds a tool by its name here, in a program or in a rule.
