@@ -422,6 +422,26 @@ func TestSubagentHooks(t *testing.T) {
 	}
 }
 
+// A subagent without hooks of its own is not asked about by those of its lead.
+func TestSubagentWithoutHooks(t *testing.T) {
+	r := newTeamRig(t, tool.Direct, tool.Direct, map[string][]turn{"lead": {events(ask("c1", agent.General, "sub")), say("done")}, "sub": {say("one")}})
+	var asked []string
+	r.opt.Hooks = agent.Hooks{
+		Prompt: func(_ context.Context, parts []msg.Part) agent.Steer {
+			asked = append(asked, msg.JoinText(parts))
+			return agent.Steer{}
+		},
+		Stop: func(_ context.Context, text string, _ bool) agent.Steer {
+			asked = append(asked, text)
+			return agent.Steer{}
+		},
+	}
+	r.run("go")
+	if diff := cmp.Diff([]string{"go", "done"}, asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A subagent that hooks refuse is not begun: its model is asked nothing, and its
 // lead is told why.
 func TestSubagentRefused(t *testing.T) {

@@ -287,49 +287,35 @@ func TestHookSecrets(t *testing.T) {
 	}
 }
 
-// A person who is asked is announced to Notification hooks; one for whom a rule
-// that they have added answers by now is not.
+// A person who is asked is announced to Notification hooks. Where a rule answers
+// the question, nobody is asked: this hook runs once, and is left for another.
 func TestNotification(t *testing.T) {
 	noEnv(t)
 	told := make(chan string, 10)
-	s := open(t, Options{Approver: always{}, HookNotice: func(text string) { told <- text }}, map[string]string{"~/.capstan/settings.json": `{"hooks": {"Notification": [{"matcher": "permission_prompt", "hooks": [
-		{"type": "command", "name": "bell", "command": "cat >> note; echo '{\"systemMessage\": \"rung\"}'"}]}]}}`})
-	run := func(path string) {
-		t.Helper()
-		res := s.rt.Run(t.Context(), s.View, []tool.Call{{Name: "write_file", Args: json.RawMessage(`{"file_path":"` + path + `","content":"x"}`)}})[0]
-		if res.Status != tool.Success {
-			t.Errorf("%+v", res)
-		}
-	}
-	run("a")
-	if got := <-told; !strings.HasPrefix(got, `the hook "bell" (user settings `) || !strings.HasSuffix(got, ") says: rung") {
-		t.Error(got)
-	}
-	raw, err := os.ReadFile(filepath.Join(s.opt.Dir, "note"))
-	if err != nil || !strings.Contains(string(raw), `"message":"Capstan needs your permission to use write_file"`) {
-		t.Errorf("%s %v", raw, err)
-	}
-	// A question that was on its way when the answer came, as the executor puts it.
-	q := &sched.Question{Request: sched.Request{Call: &tool.Call{Name: "write_file", Args: json.RawMessage(`{"file_path":"a","content":"x"}`)}, Entry: s.entry("write_file")}}
-	q.Access = q.Entry.Tool().(tool.Accessor).Access(q.Call)
+	s := open(t, Options{Approver: yes{}, HookNotice: func(text string) { told <- text }}, map[string]string{"~/.capstan/settings.json": `{"permissions": {"allow": ["Bash(make)"]},
+		"hooks": {"Notification": [{"matcher": "permission_prompt", "hooks": [
+			{"type": "command", "name": "bell", "once": true, "command": "cat > note; echo '{\"systemMessage\": \"rung\"}'"}]}]}}`})
+	// A question that was on its way when the rule came.
+	q := &sched.Question{Request: sched.Request{Call: &tool.Call{Name: "run_shell_command", Args: json.RawMessage(`{"command":"make"}`)}, Entry: s.entry("run_shell_command")}}
 	if a, err := s.calls.Approver.Approve(t.Context(), q); err != nil || !a.Allow || !a.Ruled {
 		t.Errorf("%+v %v", a, err)
 	}
-	s.hooks.Close() // and waits for what still runs
-	if again, err := os.ReadFile(filepath.Join(s.opt.Dir, "note")); err != nil || string(again) != string(raw) {
-		t.Errorf("told of a question that a rule answers: %s %v", again, err)
+	res := s.rt.Run(t.Context(), s.View, []tool.Call{{Name: "write_file", Args: json.RawMessage(`{"file_path":"a","content":"x"}`)}})[0]
+	if res.Status != tool.Success {
+		t.Errorf("%+v", res)
+	}
+	if got := <-told; !strings.HasPrefix(got, `the hook "bell" (user settings `) || !strings.HasSuffix(got, ") says: rung") {
+		t.Error(got)
+	}
+	if raw, err := os.ReadFile(filepath.Join(s.opt.Dir, "note")); err != nil || !strings.Contains(string(raw), `"message":"Capstan needs your permission to use write_file"`) {
+		t.Errorf("%s %v", raw, err)
 	}
 }
 
-// always says yes, and never wants to be asked about this again.
-type always struct{}
+type yes struct{}
 
-func (always) Approve(_ context.Context, q *sched.Question) (sched.Answer, error) {
-	a := sched.Answer{Allow: true}
-	for _, r := range q.Offers[0].Rules {
-		a.Grants = append(a.Grants, sched.Grant{Layer: q.Offers[0].Layer, List: "allow", Rule: r})
-	}
-	return a, nil
+func (yes) Approve(context.Context, *sched.Question) (sched.Answer, error) {
+	return sched.Answer{Allow: true}, nil
 }
 
 // Which hooks would be asked about a call is known without asking them.
