@@ -175,3 +175,32 @@ func TestDialect(t *testing.T) {
 		t.Errorf("back: %s", got)
 	}
 }
+
+// Hooks of one subagent: Stop is its SubagentStop, for every type as Stop is, and
+// what happens in no subagent is told.
+func TestParseSubagent(t *testing.T) {
+	const in = `{"Stop": [{"matcher": "x", "hooks": [{"type": "command", "command": "a"}]}], "SubagentStop": [{"matcher": "reviewer", "hooks": [{"type": "command", "command": "b"}]}],
+		"SessionStart": [{"hooks": [{"type": "command", "command": "c"}]}]}`
+	h, warnings, err := Parse([]Source{{Value: json.RawMessage(in), Where: where, Subagent: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"settings:1: hooks.SessionStart: SessionStart does not happen in a subagent, so these hooks run only where the agent is the session's own (--agent)"}, warnings); d != "" {
+		t.Error(d)
+	}
+	d := New(h, Options{})
+	defer d.Close()
+	got := map[string][]string{}
+	for _, kind := range []string{"reviewer", "helper"} {
+		for _, p := range d.forWord(SubagentStop, kind) {
+			got[kind] = append(got[kind], string(p.h.event)+" "+p.h.command)
+		}
+	}
+	got["stop"] = nil
+	for _, p := range d.forWord(Stop, "") {
+		got["stop"] = append(got["stop"], p.h.command)
+	}
+	if d := cmp.Diff(map[string][]string{"reviewer": {"SubagentStop a", "SubagentStop b"}, "helper": {"SubagentStop a"}, "stop": nil}, got); d != "" {
+		t.Error(d)
+	}
+}
