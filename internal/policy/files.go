@@ -28,7 +28,7 @@ var fileCommands = map[string]fileCommand{
 	"chown": {hasMode: true, writes: true, tree: true}, "chgrp": {hasMode: true, writes: true, tree: true},
 	"cp":      {valued: "tS", long: []string{"--target-directory", "--suffix"}, last: true, into: "t target-directory"},
 	"mv":      {valued: "tS", long: []string{"--target-directory", "--suffix"}, last: true, writes: true, tree: true, into: "t target-directory"},
-	"ln":      {valued: "tS", long: []string{"--target-directory", "--suffix"}, last: true, into: "t target-directory"},
+	"ln":      {valued: "tS", long: []string{"--target-directory", "--suffix"}, last: true, writes: true, tree: true, into: "t target-directory"},
 	"install": {valued: "mgotS", long: []string{"--target-directory", "--mode", "--owner", "--group"}, last: true, into: "t target-directory"},
 	"rsync":   {valued: "ef", long: []string{"--exclude", "--include", "--rsh", "--filter"}, last: true, tree: true},
 	"sort":    {valued: "ktSTo", long: []string{"--output"}, reads: true, into: "o output"},
@@ -37,7 +37,7 @@ var fileCommands = map[string]fileCommand{
 		skip: 1 << 20, into: "o output c cookie-jar D dump-header", from: "d data data-binary F form T upload-file K config b cookie"},
 	"wget":   {valued: "OoaiPUtTeQw", long: []string{"--output-document", "--output-file", "--post-file", "--body-file", "--input-file", "--directory-prefix"}, skip: 1 << 20, into: "O output-document o output-file a P directory-prefix", from: "post-file body-file i input-file"},
 	"patch":  {valued: "pidoBzD", long: []string{"--input", "--output", "--directory"}, writes: true, into: "o output", from: "i input"},
-	"tar":    {valued: "fCTXI", long: []string{"--file", "--directory", "--files-from", "--exclude"}, reads: true, into: "C directory f file"},
+	"tar":    {valued: "fCTXIF", long: []string{"--file", "--directory", "--files-from", "--exclude"}, reads: true, into: "C directory f file"},
 	"unzip":  {valued: "dx", reads: true, into: "d"},
 	"zip":    {valued: "x", reads: true},
 	"gzip":   {valued: "S", reads: true, writes: true},
@@ -60,6 +60,13 @@ func (w *shellWalk) files(a *act) {
 		if r, known := readerOf(words); known {
 			if i > 0 || name != words[0].s {
 				w.alsoReads(&r, words, a)
+			}
+			if w.strayed {
+				w.unknownFile("handles files in a directory that only turns out when it runs")
+			}
+			w.optionFiles(words[1:], a)
+			if name == "date" && w.guarded { // -f FILE
+				w.guesses(words[1:], a)
 			}
 			if name != "sed" && name != "sort" && name != "uniq" && name != "xxd" {
 				continue
@@ -84,6 +91,7 @@ func (w *shellWalk) files(a *act) {
 			w.gitWrites(words, a)
 		case known:
 			w.fileCommand(&c, name, words[1:], a)
+			w.optionFiles(words[1:], a)
 		case i == 0 && w.guarded && !quiet[name]:
 			w.guesses(words[1:], a)
 		}
@@ -152,6 +160,8 @@ func (w *shellWalk) fileCommand(c *fileCommand, name string, args []word, a *act
 	moded := false
 	value := func(option string, x word) {
 		switch {
+		case name == "curl" && option == "url":
+			w.fetched(x, a)
 		case slices.Contains(strings.Fields(c.into), option):
 			if into = x; !c.last {
 				w.touches(actWrite, x, a, false)
@@ -205,13 +215,24 @@ func (w *shellWalk) fileCommand(c *fileCommand, name string, args []word, a *act
 		w.touches(actWrite, operands[1], a, false) // the old form: tar cf FILE
 		skip = 2
 	}
+	if name == "curl" || name == "wget" {
+		for _, x := range operands {
+			w.fetched(x, a)
+		}
+	}
 	operands = operands[min(skip, len(operands)):]
+	if name == "tar" {
+		w.packed(args, operands, a)
+	}
 	switch {
 	case c.last && into.s != "":
 		w.target(append(slices.Clone(operands), into), a, c.tree)
 	case c.last && len(operands) > 1:
 		w.target(operands, a, c.tree)
-		operands = operands[:len(operands)-1]
+		into, operands = operands[len(operands)-1], operands[:len(operands)-1]
+	}
+	if name == "ln" {
+		operands = w.links(args, operands, into)
 	}
 	for _, x := range operands {
 		if strings.Contains(x.s, ":") && (name == "scp" || name == "rsync") {
@@ -219,6 +240,9 @@ func (w *shellWalk) fileCommand(c *fileCommand, name string, args []word, a *act
 		}
 		if c.reads || c.last {
 			w.touches(actRead, x, a, false)
+		}
+		if c.last || name == "tar" || name == "zip" {
+			w.below(x, a)
 		}
 		if c.writes {
 			w.touches(actWrite, x, a, c.tree)
@@ -365,7 +389,16 @@ func (w *shellWalk) gitWrites(words []word, a *act) {
 // guesses notes the words of an unknown command that name a file, for the rules
 // about files: such as --env-file=.env, @.env and file:.env.
 func (w *shellWalk) guesses(args []word, a *act) {
-	for _, x := range args {
+	for i, x := range args {
+		if i > 0 && (args[i-1].s == "-o" || args[i-1].s == "--output") { // it need not exist
+			paths, _ := w.operand(x, true)
+			for _, path := range paths {
+				w.acts = append(w.acts, act{kind: actWrite, tool: writeTool, path: path, owner: a, harmless: true, guess: true})
+			}
+		}
+		if languages[filepath.Base(a.words[0].s)] {
+			w.guess(named(x.s), word{}, a)
+		}
 		if x.s == "" || len(x.s) > 255 || x.s[0] == '-' && !strings.ContainsAny(x.s, "=@") || strings.ContainsAny(x.s, "\n\x00") {
 			continue
 		}
@@ -373,17 +406,22 @@ func (w *shellWalk) guesses(args []word, a *act) {
 		if at := strings.LastIndexAny(x.s, "=@"); at >= 0 && at+1 < len(x.s) {
 			tries = append(tries, x.s[at+1:])
 		}
-		for _, s := range tries {
-			if !x.glob && !x.tilde && !w.exists(s) {
-				continue
-			}
-			paths, _ := w.operand(word{s: s, glob: x.glob, tilde: x.tilde && s == x.s}, true)
-			for _, path := range paths {
-				if exists(path) {
-					w.acts = append(w.acts,
-						act{kind: actRead, tool: readTool, path: path, owner: a, harmless: true, guess: true},
-						act{kind: actWrite, tool: writeTool, path: path, owner: a, harmless: true, guess: true})
-				}
+		w.guess(tries, x, a)
+	}
+}
+
+// guess notes those of some texts that name files; they are taken from the word x.
+func (w *shellWalk) guess(tries []string, x word, a *act) {
+	for _, s := range tries {
+		if !x.glob && !x.tilde && !w.exists(s) {
+			continue
+		}
+		paths, _ := w.operand(word{s: s, glob: x.glob, tilde: x.tilde && s == x.s}, true)
+		for _, path := range paths {
+			if exists(path) {
+				w.acts = append(w.acts,
+					act{kind: actRead, tool: readTool, path: path, owner: a, harmless: true, guess: true},
+					act{kind: actWrite, tool: writeTool, path: path, owner: a, harmless: true, guess: true})
 			}
 		}
 	}

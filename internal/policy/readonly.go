@@ -375,7 +375,7 @@ func (w *shellWalk) changeDir(args []word) (reads []string, ok bool) {
 	if len(args) != 1 || strings.HasPrefix(args[0].s, "-") || len(w.dirs) > maxDirs {
 		return nil, false
 	}
-	if !strings.HasPrefix(args[0].s, "/") && slices.Contains(w.environ, "CDPATH") {
+	if !strings.HasPrefix(args[0].s, "/") && (slices.Contains(w.environ, "CDPATH") || w.texts["CDPATH"]) {
 		return nil, false // it could lead elsewhere
 	}
 	if reads, ok = w.paths(args[0]); !ok {

@@ -49,6 +49,7 @@ type shellWalk struct {
 	// adds to them; whether it fails or stays in a subshell is not followed.
 	dirs     []string
 	lost     bool              // something may have changed where and how commands run
+	strayed  bool              // relative paths may be meant in a directory that is not known
 	lines    int               // within this one, so far
 	data     *syntax.Word      // of the latest here-document
 	commands int               // simple ones, so far
@@ -361,6 +362,7 @@ func (w *shellWalk) call(n *syntax.CallExpr, depth int) {
 	}
 	if !ok && shiftsShell[a.words[0].s] {
 		w.lost = true
+		w.strayed = w.strayed || movesShell[a.words[0].s]
 	}
 	a.harmless = ok
 	w.acts = append(w.acts, a)
@@ -381,6 +383,9 @@ var shiftsShell = map[string]bool{
 	"exec": true, "set": true, "shopt": true, "enable": true, "hash": true, "builtin": true, "command": true,
 	"export": true, "unset": true, "read": true, "trap": true, dynamic: true,
 }
+
+// movesShell are those of them that can change where it is.
+var movesShell = map[string]bool{"cd": true, "pushd": true, "popd": true, dynamic: true}
 
 // redirect judges a redirect: it reads or writes the path that it names, as
 // the file tools do (BUG-SP-05).
