@@ -77,7 +77,7 @@ func (s *Store) Audit(prefix string) (entries []AuditEntry, notes []string, err 
 		return nil, nil, err
 	}
 	a := &auditor{}
-	if err := a.read(s, path, ""); err != nil {
+	if err := a.read(s, path, "", ""); err != nil {
 		return nil, nil, err
 	}
 	below, err := agents(path)
@@ -85,7 +85,7 @@ func (s *Store) Audit(prefix string) (entries []AuditEntry, notes []string, err 
 		a.note("the transcripts of subagents cannot be listed: %v", err)
 	}
 	for _, sub := range below {
-		if err := a.read(s, subPath(path, sub.ID), sub.ID); err != nil {
+		if err := a.read(s, subPath(path, sub.ID), sub.ID, sub.Agent); err != nil {
 			a.note("the transcript of %s is left out: %v", sub.Agent, err)
 		}
 	}
@@ -98,20 +98,21 @@ type auditor struct {
 	entries []AuditEntry
 	notes   []string
 	session string         // of the subagent whose log is read
-	open    map[string]int // entries without a result, by the call's id
+	agent   string         // its name
+	open    map[string]int // entries without a result, by the call's id in that log
 }
 
 func (a *auditor) note(format string, args ...any) {
 	a.notes = append(a.notes, fmt.Sprintf(format, args...))
 }
 
-func (a *auditor) read(s *Store, path, session string) error {
+func (a *auditor) read(s *Store, path, session, agent string) error {
 	in, err := openLog(path)
 	if err != nil {
 		return fmt.Errorf("reading session %s: %w", idOf(path), err)
 	}
 	defer in.Close()
-	a.session, a.open = session, map[string]int{}
+	a.session, a.agent, a.open = session, agent, map[string]int{}
 	r := &reader{files: s.files(path), event: a.add, note: a.note}
 	if err := r.read(in); err != nil {
 		return fmt.Errorf("reading session %s: %w", idOf(path), err)
@@ -122,7 +123,7 @@ func (a *auditor) read(s *Store, path, session string) error {
 func (a *auditor) add(e event) {
 	switch {
 	case e.Decision != nil:
-		a.open[e.Decision.Call] = len(a.entries)
+		a.open[strings.TrimPrefix(e.Decision.Call, a.agent+"/")] = len(a.entries)
 		a.entries = append(a.entries, AuditEntry{Time: e.Time, Turn: e.Turn, Decision: *e.Decision, Session: a.session})
 	case e.Result != nil:
 		r := e.Result
@@ -132,7 +133,7 @@ func (a *auditor) add(e event) {
 			if r.Status == "success" { // of a version that kept no decisions
 				return
 			}
-			d := Decision{Call: r.CallID, Name: r.Name, ParentID: r.ParentID, Source: "model", Stage: StageRefused, Reason: prefix(strings.TrimSpace(msg.JoinText(r.Parts)), 1000)}
+			d := Decision{Call: a.unique(r.CallID), Name: r.Name, ParentID: a.unique(r.ParentID), Agent: a.agent, Source: "model", Stage: StageRefused, Reason: prefix(strings.TrimSpace(msg.JoinText(r.Parts)), 1000)}
 			if r.ParentID != "" {
 				d.Source = "code_mode"
 			}
@@ -141,4 +142,13 @@ func (a *auditor) add(e event) {
 		}
 		a.entries[i].Status, a.entries[i].Code = r.Status, r.Code
 	}
+}
+
+// unique is the id that a call of a log has in its session, where decisions name it
+// so: a subagent's log has the ids as its model sees them.
+func (a *auditor) unique(id string) string {
+	if a.agent == "" || id == "" {
+		return id
+	}
+	return a.agent + "/" + id
 }

@@ -21,14 +21,14 @@ func TestAudit(t *testing.T) {
 	yes := Decision{Call: "c1", Name: "edit", Source: "model", Allowed: true, Stage: "person", By: "the user at the terminal", Rules: "ask", Asked: "it writes",
 		Args: `{"a":1}`, ArgsSHA256: "12", Definition: "34", Said: "", Grants: []string{"session allow Edit"}, WaitMS: 12}
 	no := Decision{Call: "c1/1", Name: "run_shell_command", Source: "code_mode", ParentID: "c1", Stage: "rules", By: "rule", Reason: "denied", Rules: "deny"}
-	below := Decision{Call: "s1", Name: "read_file", Source: "model", Agent: "agent_1", Allowed: true, Stage: "rules", Rules: "allow"}
+	below := Decision{Call: "agent_1/s1", Name: "read_file", Source: "model", Agent: "agent_1", Allowed: true, Stage: "rules", Rules: "allow"}
 	failed := func(id, name, code string) msg.Result {
 		return msg.Result{CallID: id, Name: name, Status: "error", Code: code, Parts: []msg.Part{msg.TextPart(" there is no tool ")}}
 	}
 	for _, err := range []error{
 		l.Message(user("go")), l.Decision(yes), sub.Message(user("look")), sub.Decision(below), l.Decision(no),
 		l.Result("c1", msg.Result{CallID: "c1/1", Name: "run_shell_command", Status: "denied", Code: "DENIED"}),
-		sub.Result("", ok("s1", "read_file", "x")), l.Result("c1", failed("c1/2", "nope", "UNKNOWN_TOOL")), l.Result("", ok("c1", "edit", "x")),
+		sub.Result("", ok("s1", "read_file", "x")), sub.Result("s2", failed("s2/1", "nope", "UNKNOWN_TOOL")), l.Result("c1", failed("c1/2", "nope", "UNKNOWN_TOOL")), l.Result("", ok("c1", "edit", "x")),
 		l.Result("", ok("old", "edit", "of a version without decisions")), sub.Close(), l.Close(),
 	} {
 		if err != nil {
@@ -49,6 +49,7 @@ func TestAudit(t *testing.T) {
 		{Turn: 1, Decision: yes, Status: "success"},
 		{Turn: 1, Decision: below, Status: "success", Session: sub.ID()},
 		{Turn: 1, Decision: no, Status: "denied", Code: "DENIED"},
+		{Turn: 1, Decision: Decision{Call: "agent_1/s2/1", Name: "nope", Agent: "agent_1", Source: "code_mode", ParentID: "agent_1/s2", Stage: StageRefused, Reason: "there is no tool"}, Status: "error", Code: "UNKNOWN_TOOL", Session: sub.ID()},
 		{Turn: 1, Decision: Decision{Call: "c1/2", Name: "nope", Source: "code_mode", ParentID: "c1", Stage: StageRefused, Reason: "there is no tool"}, Status: "error", Code: "UNKNOWN_TOOL"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
