@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -103,6 +104,27 @@ func cmdTranscript(ts *testscript.TestScript, neg bool, args []string) {
 	if want := ts.ReadFile(args[0]); got != want {
 		ts.Fatalf("the transcript is not %s:\n%s", args[0], got)
 	}
+}
+
+var auditTime = regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\dT[0-9:.]+Z  `)
+
+// cmdAudit writes what "sessions audit" prints of the newest session of this
+// workspace into a file, without the times. Calls of one turn run side by side, so
+// the decisions are sorted: audit FILE.
+func cmdAudit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: audit FILE")
+	}
+	var list []struct{ ID string }
+	ts.Check(ts.Exec("capstan", "sessions", "list", "--json"))
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &list))
+	if len(list) == 0 {
+		ts.Fatalf("there is no session")
+	}
+	ts.Check(ts.Exec("capstan", "sessions", "audit", list[0].ID))
+	entries := auditTime.Split(strings.ReplaceAll(ts.ReadFile("stdout"), ts.Getenv("WORK"), "$WORK"), -1)[1:]
+	slices.Sort(entries)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Join(entries, "")), 0o644))
 }
 
 func short(s string) string {

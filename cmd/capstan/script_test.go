@@ -68,6 +68,7 @@ func runScripts(t *testing.T, dir string, env map[string]string) {
 		"transcript": cmdTranscript,
 		"declared":   cmdDeclared,
 		"sametools":  cmdSameTools,
+		"audit":      cmdAudit,
 	}
 	maps.Copy(cmds, llmtest.Commands())
 	testscript.Run(t, testscript.Params{
