@@ -62,7 +62,8 @@ func writeAudit(w io.Writer, e *session.AuditEntry) error {
 	case e.Stage == session.StageRefused:
 		word = "refused"
 	}
-	fmt.Fprintf(&b, "%s  %s  %s %s%s\n", e.Time.UTC().Format("2006-01-02T15:04:05.000Z"), word, oneLine(e.Name, 80), oneLine(e.Args, 120), origin(e))
+	call := strings.TrimSpace(oneLine(e.Name, 80) + " " + oneLine(e.Args, 120))
+	fmt.Fprintf(&b, "%s  %s  %s%s\n", e.Time.UTC().Format("2006-01-02T15:04:05.000Z"), word, call, origin(e))
 	line := func(label, text string) {
 		if text != "" {
 			fmt.Fprintf(&b, "    %s: %s\n", label, oneLine(text, 500))

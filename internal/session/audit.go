@@ -55,7 +55,8 @@ func (l *Log) Decision(d Decision) error {
 }
 
 // An AuditEntry is one call of a session: how it was decided, and what came of
-// it. One that was refused before anybody judged it has the stage "refused".
+// it. One that was refused before anybody judged it has the stage "refused", and its
+// arguments when a model made it.
 type AuditEntry struct {
 	Time time.Time `json:"time"`
 	Turn int64     `json:"turn"`
@@ -97,9 +98,10 @@ func (s *Store) Audit(prefix string) (entries []AuditEntry, notes []string, err 
 type auditor struct {
 	entries []AuditEntry
 	notes   []string
-	session string         // of the subagent whose log is read
-	agent   string         // its name
-	open    map[string]int // entries without a result, by the call's id in that log
+	session string            // of the subagent whose log is read
+	agent   string            // its name
+	open    map[string]int    // entries without a result, by the call's id in that log
+	args    map[string]string // of the model's calls, likewise
 }
 
 func (a *auditor) note(format string, args ...any) {
@@ -112,7 +114,7 @@ func (a *auditor) read(s *Store, path, session, agent string) error {
 		return fmt.Errorf("reading session %s: %w", idOf(path), err)
 	}
 	defer in.Close()
-	a.session, a.agent, a.open = session, agent, map[string]int{}
+	a.session, a.agent, a.open, a.args = session, agent, map[string]int{}, map[string]string{}
 	r := &reader{files: s.files(path), event: a.add, note: a.note}
 	if err := r.read(in); err != nil {
 		return fmt.Errorf("reading session %s: %w", idOf(path), err)
@@ -122,6 +124,10 @@ func (a *auditor) read(s *Store, path, session, agent string) error {
 
 func (a *auditor) add(e event) {
 	switch {
+	case e.Message != nil:
+		for _, c := range e.Message.Calls() {
+			a.args[c.ID] = c.Args
+		}
 	case e.Decision != nil:
 		a.open[strings.TrimPrefix(e.Decision.Call, a.agent+"/")] = len(a.entries)
 		a.entries = append(a.entries, AuditEntry{Time: e.Time, Turn: e.Turn, Decision: *e.Decision, Session: a.session})
@@ -133,7 +139,7 @@ func (a *auditor) add(e event) {
 			if r.Status == "success" { // of a version that kept no decisions
 				return
 			}
-			d := Decision{Call: a.unique(r.CallID), Name: r.Name, ParentID: a.unique(r.ParentID), Agent: a.agent, Source: "model", Stage: StageRefused, Reason: prefix(strings.TrimSpace(msg.JoinText(r.Parts)), 1000)}
+			d := Decision{Call: a.unique(r.CallID), Name: r.Name, Args: prefix(a.args[r.CallID], maxDecisionArgs), ParentID: a.unique(r.ParentID), Agent: a.agent, Source: "model", Stage: StageRefused, Reason: prefix(strings.TrimSpace(msg.JoinText(r.Parts)), 1000)}
 			if r.ParentID != "" {
 				d.Source = "code_mode"
 			}

@@ -29,6 +29,7 @@ func TestAudit(t *testing.T) {
 		l.Message(user("go")), l.Decision(yes), sub.Message(user("look")), sub.Decision(below), l.Decision(no),
 		l.Result("c1", msg.Result{CallID: "c1/1", Name: "run_shell_command", Status: "denied", Code: "DENIED"}),
 		sub.Result("", ok("s1", "read_file", "x")), sub.Result("s2", failed("s2/1", "nope", "UNKNOWN_TOOL")), l.Result("c1", failed("c1/2", "nope", "UNKNOWN_TOOL")), l.Result("", ok("c1", "edit", "x")),
+		l.Message(msg.Message{Role: msg.Assistant, Parts: []msg.Part{{Kind: msg.CallPart, Call: &msg.Call{ID: "c2", Name: "nope", Args: `{"b":1}`}}}}), l.Result("", failed("c2", "nope", "INVALID_ARGS")),
 		l.Result("", ok("old", "edit", "of a version without decisions")), sub.Close(), l.Close(),
 	} {
 		if err != nil {
@@ -51,6 +52,7 @@ func TestAudit(t *testing.T) {
 		{Turn: 1, Decision: no, Status: "denied", Code: "DENIED"},
 		{Turn: 1, Decision: Decision{Call: "agent_1/s2/1", Name: "nope", Agent: "agent_1", Source: "code_mode", ParentID: "agent_1/s2", Stage: StageRefused, Reason: "there is no tool"}, Status: "error", Code: "UNKNOWN_TOOL", Session: sub.ID()},
 		{Turn: 1, Decision: Decision{Call: "c1/2", Name: "nope", Source: "code_mode", ParentID: "c1", Stage: StageRefused, Reason: "there is no tool"}, Status: "error", Code: "UNKNOWN_TOOL"},
+		{Turn: 1, Decision: Decision{Call: "c2", Name: "nope", Source: "model", Stage: StageRefused, Args: `{"b":1}`, Reason: "there is no tool"}, Status: "error", Code: "INVALID_ARGS"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want -, got +:\n%s", diff)
