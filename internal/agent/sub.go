@@ -464,6 +464,21 @@ func (tm *Team) pending() (news bool, working int) {
 	return news, working
 }
 
+// Working returns how many subagents work or wait for a place.
+func (tm *Team) Working() (n int) {
+	if tm == nil {
+		return 0
+	}
+	tm.mu.Lock()
+	defer tm.mu.Unlock()
+	for _, t := range tm.tasks {
+		if t.out == nil {
+			n++
+		}
+	}
+	return n
+}
+
 // tell puts the ends of which the model does not know yet into the history, as one
 // message.
 func (tm *Team) tell(r *run) {

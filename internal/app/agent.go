@@ -49,6 +49,7 @@ type Conversation struct {
 	hooks *conversationHooks
 	otlp  *telemetry.Exporter // nil when spans go nowhere
 	team  *agent.Team
+	left  func() // says what is left behind
 }
 
 // Recorded reports whether there is a record that the session can be resumed
@@ -74,6 +75,9 @@ const seenKey = "seen"
 func (c *Conversation) Close() error {
 	err := c.team.Close()
 	c.hooks.end()
+	if c.left != nil {
+		c.left()
+	}
 	if c.otlp != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), otlpPatience)
 		defer cancel()
@@ -101,7 +105,7 @@ func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, err
 		}
 		prefix = newest.ID
 	}
-	c := &Conversation{seen: &s.seen, team: s.team}
+	c := &Conversation{seen: &s.seen, team: s.team, left: s.leftWorktree}
 	if o.Model == "" && s.self != nil {
 		o.Model = s.self.Model
 	}
@@ -125,6 +129,9 @@ func (s *Session) Agent(ctx context.Context, o AgentOptions) (*Conversation, err
 		return nil, errors.Join(err, c.Close())
 	}
 	s.restoreSeen(state)
+	if note := s.returnToWorktree(ctx, state, c.log); note != "" {
+		c.Notes = append(c.Notes, note)
+	}
 	memory, warnings := agent.LoadMemory(agent.MemoryOptions{Home: s.home, Root: s.project, Dir: s.opt.Dir, Hidden: s.rules.Hidden})
 	c.Notes = append(append(c.Notes, warnings...), s.Warnings[told:]...)
 	if err := s.telemetry(c, o.Version); err != nil {
@@ -286,6 +293,7 @@ func (s *Session) prompt(o AgentOptions, memory []agent.MemoryFile) func() strin
 	}
 	return func() string {
 		p.View, p.Approval = s.View(), s.ApprovalMode()
+		p.Dir, p.Root = s.where()
 		return agent.Prompt(p)
 	}
 }

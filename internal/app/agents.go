@@ -146,6 +146,7 @@ func (s *Session) subPrompt(view func() *tool.View, approval func() string, role
 	p.System, p.Role, p.Subagent = nil, role, true
 	return func() string {
 		p.View, p.Approval = view(), approval()
+		p.Dir, p.Root = s.where()
 		return agent.Prompt(p)
 	}
 }

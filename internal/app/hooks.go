@@ -73,7 +73,7 @@ func (s *Session) dispatcher(h *hook.Hooks, mode func() string) *hook.Dispatcher
 	if notice == nil {
 		notice = s.opt.Notice
 	}
-	d := hook.New(h, hook.Options{Dir: s.opt.Dir, Project: s.project, Environ: s.opt.Environ, Env: s.opt.Env, Shell: s.shell, Mode: mode,
+	d := hook.New(h, hook.Options{Where: s.workingDir, Project: s.project, Environ: s.opt.Environ, Env: s.opt.Env, Shell: s.shell, Mode: mode,
 		Notice: func(text string) {
 			if notice != nil {
 				notice(s.Redact(text))

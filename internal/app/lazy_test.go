@@ -90,7 +90,7 @@ func fully(t testing.TB, mode tool.Mode, servers []string) *Session {
 	s := open(t, Options{Mode: mode}, map[string]string{"~/.capstan/settings.json": string(b), "~/.capstan/skills/one/SKILL.md": "---\nname: one\ndescription: One.\n---\nText."})
 	loop := builtin.Loop(builtin.LoopOptions{
 		Ask:  func(context.Context, []builtin.Question) ([]builtin.Answer, error) { return nil, nil },
-		Plan: &builtin.PlanOptions{},
+		Plan: &builtin.PlanOptions{}, Worktree: &builtin.WorktreeOptions{},
 	})
 	loop = slices.DeleteFunc(loop, func(t tool.Tool) bool {
 		return slices.ContainsFunc(s.Registry.Tools(), func(e *tool.Entry) bool { return e.Spec().Name == t.Spec().Name })

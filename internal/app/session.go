@@ -103,6 +103,8 @@ type Session struct {
 	shell      *shell.Runner
 	box        *shell.Sandbox // that commands run in; nil: none
 	jobs       *shell.Jobs
+	place      *builtin.Place // of the tools
+	trees      worktrees
 	seen       builtin.Seen  // the files that it has read
 	calls      sched.Options // of the runtime
 	rt         *sched.Runtime
@@ -172,6 +174,9 @@ func Open(o Options) (*Session, error) {
 	s.shell = shell.New(shell.Options{Secrets: append(append(shell.DefaultSecrets(), telemetry.Secrets...), s.keyVariables()...), Sandbox: s.box})
 	s.jobs = shell.NewJobs(s.shell)
 	s.added = roots[1:]
+	if err := s.addWorktrees(); err != nil {
+		return nil, err
+	}
 	if err := s.register(roots); err != nil {
 		return nil, err
 	}
@@ -340,8 +345,9 @@ func (e *UsageError) Unwrap() error { return e.Err }
 
 func (s *Session) register(roots []string) error {
 	hidden := func(path string) bool { return s.rules.Hidden(path) } // the rules come after the tools that they name
-	tools := builtin.All(builtin.Options{Dir: s.opt.Dir, Roots: roots, Hidden: hidden, Seen: &s.seen})
-	tools = append(tools, builtin.Shell(builtin.ShellOptions{Dir: s.opt.Dir, Runner: s.shell, Jobs: s.jobs, Spill: s.spill.stream})...)
+	s.place = builtin.NewPlace(s.opt.Dir, roots)
+	tools := builtin.All(builtin.Options{Place: s.place, Hidden: hidden, Seen: &s.seen})
+	tools = append(tools, builtin.Shell(builtin.ShellOptions{Place: s.place, Runner: s.shell, Jobs: s.jobs, Spill: s.spill.stream})...)
 	var err error
 	if s.opt.Structured != nil {
 		if s.structured, err = builtin.NewStructured(s.opt.Structured); err != nil {
@@ -382,7 +388,7 @@ func (s *Session) newExec() *codemode.Exec {
 
 // loop makes the tools of an agent's loop.
 func (s *Session) loop(todo builtin.TodoOptions) []tool.Tool {
-	o := builtin.LoopOptions{Todo: todo, Web: builtin.WebOptions{AllowPrivate: s.set.WebAllowPrivate}, Structured: s.structured}
+	o := builtin.LoopOptions{Todo: todo, Web: builtin.WebOptions{AllowPrivate: s.set.WebAllowPrivate}, Structured: s.structured, Worktree: s.worktreeControls()}
 	if s.opt.Consult != nil {
 		o.Ask, o.Plan = s.askPerson, &builtin.PlanOptions{Mode: s.ApprovalMode, SetMode: s.changeMode, Approve: s.approvePlan}
 	}

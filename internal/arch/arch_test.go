@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"internal/typescript":                {},
 	"internal/search":                    {},
 	"internal/policy":                    {"internal/sched", "internal/tool"},
+	"internal/worktree":                  {"internal/shell"},
 	"internal/hook":                      {"internal/sched", "internal/tool", "internal/shell", "internal/msg"},
 	"internal/shell":                     {"internal/shell/keeper"},
 	"internal/shell/keeper":              {},

@@ -30,6 +30,8 @@ type Options struct {
 	// directory that is in no git work tree the ignore files count from the
 	// root that holds it.
 	Roots []string
+	// Place, when not nil, is where the session is instead of Dir and Roots.
+	Place *Place
 	// Hidden, when not nil, says which files and directories (absolute,
 	// resolved) a rule forbids to read; listings and searches leave them out.
 	// It is called by one goroutine of each call and must be quick.
@@ -58,8 +60,7 @@ func allOf(f *files) []tool.Tool {
 
 // files is what the file tools of one session share.
 type files struct {
-	dir   string
-	roots []string
+	place *Place
 	hide  func(path string) bool
 	seen  *Seen
 
@@ -70,11 +71,10 @@ type files struct {
 }
 
 func newFiles(o Options) *files {
-	dir := filepath.Clean(o.Dir)
-	if real, err := follow(dir); err == nil { // else every call will say so
-		dir = real
+	f := &files{place: o.Place, hide: o.Hidden, seen: o.Seen}
+	if f.place == nil {
+		f.place = NewPlace(o.Dir, o.Roots)
 	}
-	f := &files{dir: dir, roots: o.Roots, hide: o.Hidden, seen: o.Seen}
 	if f.seen == nil {
 		f.seen = &Seen{}
 	}
@@ -126,7 +126,7 @@ func cancelled(err error) bool {
 // show spells a path for a reader: relative to the working directory when it
 // lies there.
 func (f *files) show(path string) string {
-	if rel, ok := strings.CutPrefix(path, f.dir+string(filepath.Separator)); ok {
+	if rel, ok := strings.CutPrefix(path, f.place.Dir()+string(filepath.Separator)); ok {
 		return rel
 	}
 	return path

@@ -19,6 +19,9 @@ type LoopOptions struct {
 	// Plan is set when somebody can be asked whether to begin. Nil: there is no
 	// enter_plan_mode, which could not be left, and no exit_plan_mode.
 	Plan *PlanOptions
+	// Worktree is set in a git work tree. Nil: there is no enter_worktree and no
+	// exit_worktree.
+	Worktree *WorktreeOptions
 	// Structured is the form of the answer, when the run has to end with one.
 	// Nil: there is no structured_output.
 	Structured *Structured
@@ -33,6 +36,9 @@ func Loop(o LoopOptions) []tool.Tool {
 	}
 	if o.Plan != nil {
 		tools = append(tools, &enterPlan{o: *o.Plan}, &exitPlan{o: *o.Plan})
+	}
+	if o.Worktree != nil {
+		tools = append(tools, &enterWorktree{*o.Worktree}, &exitWorktree{*o.Worktree})
 	}
 	if o.Structured != nil {
 		tools = append(tools, o.Structured)

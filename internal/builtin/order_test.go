@@ -90,9 +90,9 @@ func TestSameIDs(t *testing.T) { // BUG-PP-01
 		{request(1, "write_file", obj{"file_path": "../out", "content": "y"}), request(1, "write_file", obj{"file_path": "in", "content": "x"})},
 	} {
 		s := newSession(t)
-		s.f.dir = s.path("ws")
+		s.f.place.Move(s.path("ws"), nil)
 		s.write("ws/f", "")
-		inside := only(func(r *sched.Request) bool { return strings.HasPrefix(r.Access.Writes[0], s.f.dir) })
+		inside := only(func(r *sched.Request) bool { return strings.HasPrefix(r.Access.Writes[0], s.f.place.Dir()) })
 		for i, r := range s.batchWith(sched.Options{Policy: inside}, turn...) {
 			want := tool.Success
 			if strings.Contains(string(turn[i].Args), "out") {

@@ -27,7 +27,7 @@ func (f *files) resolve(p string) (string, error) {
 		return "", fmt.Errorf("the path %q holds a NUL byte", p)
 	}
 	if !filepath.IsAbs(p) {
-		p = f.dir + string(filepath.Separator) + p
+		p = f.place.Dir() + string(filepath.Separator) + p
 	}
 	if !f.portable && !strings.Contains(p, "..") {
 		if clean := filepath.Clean(p); linkFree(clean) {
@@ -134,7 +134,7 @@ func (f *files) near(p string) string {
 	}
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
-		return fmt.Sprintf(" (nor does its directory; the working directory is %s)", f.dir)
+		return fmt.Sprintf(" (nor does its directory; the working directory is %s)", f.place.Dir())
 	}
 	defer func() { _ = dir.Close() }()
 	names, _ := dir.Readdirnames(2000)

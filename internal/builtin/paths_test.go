@@ -43,7 +43,7 @@ func TestAccessPaths(t *testing.T) { // BUG-PP-01 BUG-PP-03
 		s.link("sub", "ws/rel")
 		s.link("self", "ws/self")
 		s.link(s.path("ws"), "other")
-		s.f.dir = s.path("other") // the workspace itself is under a link
+		s.f.place.Move(s.path("other"), nil) // the workspace itself is under a link
 		for p, want := range map[string]string{
 			"sub/f":        "ws/sub/f",
 			"./sub//f":     "ws/sub/f",

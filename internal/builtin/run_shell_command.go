@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -45,6 +46,7 @@ const (
 type ShellOptions struct {
 	// Dir is the working directory, absolute: relative directories start there.
 	Dir    string
+	Place  *Place // when not nil, where the session is instead of Dir
 	Runner *shell.Runner
 	Jobs   *shell.Jobs // the session's; its owner closes it
 	// Spill makes a file for output of more than 16 MiB, which gets the first
@@ -73,6 +75,9 @@ type runShell struct {
 const maxSpill = 256 << 20
 
 func newRunShell(o ShellOptions) tool.Tool {
+	if o.Place == nil {
+		o.Place = NewPlace(o.Dir, nil)
+	}
 	return &runShell{o: o, room: maxSpill, spec: tool.Spec{
 		Name: "run_shell_command", Title: "Shell", Description: text(runShellText),
 		Input: json.RawMessage(runShellInput), Output: json.RawMessage(runShellOutput),
@@ -112,7 +117,7 @@ func (t *runShell) Check(c *tool.Call) error {
 func (t *runShell) Access(c *tool.Call) tool.Access {
 	var in shellArgs
 	_ = json.Unmarshal(c.Args, &in) // an empty command is exclusive, and fails later
-	return tool.Access{Outside: true, Overlap: c.Source == tool.FromProgram || in.IsBackground || changesNothing(in.Command)}
+	return tool.Access{Outside: true, Dir: t.o.Place.Dir(), Overlap: c.Source == tool.FromProgram || in.IsBackground || changesNothing(in.Command)}
 }
 
 func (t *runShell) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, error) {
@@ -120,13 +125,13 @@ func (t *runShell) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, 
 	if err := json.Unmarshal(inv.Call.Args, &in); err != nil {
 		return tool.Fail(tool.CodeInvalidArgs, "reading the arguments of run_shell_command: %v", err), nil
 	}
-	c := shell.Command{Line: in.Command, Dir: t.o.Dir, Timeout: time.Duration(in.Timeout) * time.Millisecond, Confined: true}
+	c := shell.Command{Line: in.Command, Timeout: time.Duration(in.Timeout) * time.Millisecond, Confined: true}
 	if c.Timeout < 0 || c.Timeout > maxTimeout {
 		return tool.Fail(tool.CodeInvalidArgs, "timeout is in milliseconds, from 1 to %d", maxTimeout.Milliseconds()), nil
 	}
 	dir := in.Directory
 	if !filepath.IsAbs(dir) {
-		dir = t.o.Dir + string(filepath.Separator) + dir // not Join, which takes link/.. away before links are followed
+		dir = cmp.Or(inv.Access.Dir, t.o.Place.Dir()) + string(filepath.Separator) + dir // not Join, which takes link/.. away before links are followed
 	}
 	var err error
 	if c.Dir, err = follow(dir); err != nil {

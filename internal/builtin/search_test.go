@@ -149,7 +149,7 @@ func TestOwnIgnore(t *testing.T) { // BUG-SI-06
 	s.write("sub/notes.md", "x")
 	s.write("a.secret", "x")
 	s.write("out/y", "x")
-	s.f.roots = []string{s.dir}
+	s.f.place.Move(s.f.place.Dir(), []string{s.dir})
 	if got, want := s.ok("grep_search", obj{"pattern": "x"}), "notes.md\n  1: x\nsub/notes.md\n  1: x\n"; got != want {
 		t.Errorf("got %q", got)
 	}

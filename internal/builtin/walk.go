@@ -114,7 +114,7 @@ func (w *walk) top(root string) (string, []rule) {
 			break
 		}
 	}
-	for _, r := range w.f.roots {
+	for _, r := range w.f.place.Roots() {
 		if r = filepath.Clean(r); strings.HasPrefix(slashed(root), slashed(r)) {
 			return r, nil
 		}

@@ -27,7 +27,7 @@ func (d *Dispatcher) command(ctx context.Context, h *handler, in []byte) reply {
 			end(errFlood)
 		}
 	}
-	c := shell.Command{Dir: d.opt.Dir, Env: d.environ(h), Timeout: h.timeout, Stdin: bytes.NewReader(in), Keep: maxOutput, Output: count,
+	c := shell.Command{Dir: d.dir(), Env: d.environ(h), Timeout: h.timeout, Stdin: bytes.NewReader(in), Keep: maxOutput, Output: count,
 		Stderr: func(b []byte) {
 			count(b)
 			stderr.Write(b[:min(len(b), maxStderr-stderr.Len())])

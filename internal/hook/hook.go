@@ -59,7 +59,9 @@ const (
 
 // Options configure a Dispatcher.
 type Options struct {
-	Dir     string   // where hooks run: the session's working directory, absolute
+	Dir string // where hooks run: the session's working directory, absolute
+	// Where, when not nil, returns the working directory of now instead of Dir.
+	Where   func() string
 	Project string   // the workspace's root; hooks get it as CAPSTAN_PROJECT_DIR and CLAUDE_PROJECT_DIR
 	Environ []string // of commands; the Runner takes the keys out
 	Env     func(name string) string
@@ -189,3 +191,11 @@ var (
 	_ sched.Hook     = (*Dispatcher)(nil)
 	_ sched.Answerer = (*Dispatcher)(nil)
 )
+
+// dir is where the session works.
+func (d *Dispatcher) dir() string {
+	if d.opt.Where != nil {
+		return d.opt.Where()
+	}
+	return d.opt.Dir
+}

@@ -61,7 +61,7 @@ func (d *Dispatcher) common(ev Event, in *payload) {
 	d.mu.Lock()
 	s := d.session
 	d.mu.Unlock()
-	in.SessionID, in.Transcript, in.Dir, in.Event = s.ID, s.Transcript, d.opt.Dir, ev
+	in.SessionID, in.Transcript, in.Dir, in.Event = s.ID, s.Transcript, d.dir(), ev
 	mode := ""
 	if d.opt.Mode != nil {
 		mode = d.opt.Mode()
@@ -76,7 +76,7 @@ func (d *Dispatcher) common(ev Event, in *payload) {
 func (d *Dispatcher) call(dia dialect, r *sched.Request) *payload {
 	c := r.Call
 	in := &payload{Tool: dia.name(c.Name), Canonical: c.Name, CallID: c.ID, ParentID: c.ParentID, Source: string(c.Source),
-		Input: dia.input(c.Name, c.Args, d.opt.Dir)}
+		Input: dia.input(c.Name, c.Args, d.dir())}
 	if a := d.agentOf(c); a != nil {
 		in.AgentID, in.AgentType = a.ID, a.Type
 	}

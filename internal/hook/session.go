@@ -44,7 +44,7 @@ func (d *Dispatcher) Batch(ctx context.Context, calls []tool.Call, results []msg
 		in.of(agent)
 		for i := range calls {
 			c := &calls[i]
-			in.Calls = append(in.Calls, batchCall{dia.name(c.Name), dia.input(c.Name, valid(c.Args), d.opt.Dir), c.ID, msg.JoinText(results[i].Parts)})
+			in.Calls = append(in.Calls, batchCall{dia.name(c.Name), dia.input(c.Name, valid(c.Args), d.dir()), c.ID, msg.JoinText(results[i].Parts)})
 		}
 		return in
 	})

@@ -57,7 +57,7 @@ func (d *Dispatcher) After(ctx context.Context, r *sched.Request, res *tool.Resu
 	out := d.fire(ctx, ev, picked, r.Call.Name, func(dia dialect) *payload {
 		in := d.call(dia, r)
 		if ev == PostToolUse {
-			in.Response = dia.response(r.Call, res, d.opt.Dir)
+			in.Response = dia.response(r.Call, res, d.dir())
 		} else {
 			stopped := res.Status == tool.Cancelled
 			in.Error, in.Interrupt = res.Text(), &stopped

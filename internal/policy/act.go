@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -83,7 +84,7 @@ func (p *judgement) acts(r *sched.Request, stopped func() bool) []act {
 		}
 		return acts
 	case tool.EffectExec:
-		return p.commandActs(spec.Name, r.Call.Args, stopped)
+		return p.commandActs(spec.Name, r.Call.Args, r.Access.Dir, stopped)
 	}
 	// What web_fetch asks for changes nothing, but the question itself can tell
 	// something: so plan mode asks instead of denying it.
@@ -130,8 +131,10 @@ func pathActs(spec *tool.Spec, access tool.Access) []act {
 	return acts
 }
 
-// commandActs takes the command of a shell call apart.
-func (p *judgement) commandActs(name string, args json.RawMessage, stopped func() bool) []act {
+// commandActs takes the command of a shell call apart. from is where its relative
+// directory starts: that is bound to the call, and the session may have moved
+// since. Empty means where the session is.
+func (p *judgement) commandActs(name string, args json.RawMessage, from string, stopped func() bool) []act {
 	opaque := func(why string) act {
 		return act{kind: actOpaque, tool: name, shell: true, why: why}
 	}
@@ -146,7 +149,7 @@ func (p *judgement) commandActs(name string, args json.RawMessage, stopped func(
 	}
 	dir := in.Directory
 	if !filepath.IsAbs(dir) {
-		dir = p.place.dir + string(filepath.Separator) + dir
+		dir = cmp.Or(from, p.place.dir) + string(filepath.Separator) + dir
 	}
 	real, err := resolve(dir)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -25,6 +26,7 @@ import (
 type pathPattern struct {
 	bases []string // resolved directories (or the one file that is meant)
 	glob  string   // below a base; empty means all of it
+	twins []twin   // whose copies are meant like the files themselves
 }
 
 func parsePathPattern(spec string, pl *place) (*pathPattern, error) {
@@ -116,6 +118,11 @@ func unescape(part string) (plain string, literal bool, err error) {
 // matches says whether the resolved path, or a directory that holds it, is
 // meant.
 func (pp *pathPattern) matches(p string) bool {
+	return pp.means(p) || slices.ContainsFunc(pp.originals(p), pp.means)
+}
+
+// means is matches for a path that is no copy.
+func (pp *pathPattern) means(p string) bool {
 	for _, base := range pp.bases {
 		rel, ok := below(base, p)
 		if !ok {
@@ -138,6 +145,16 @@ func (pp *pathPattern) matches(p string) bool {
 
 // below says whether the pattern could match something inside the directory.
 func (pp *pathPattern) below(dir string) bool {
+	for _, t := range pp.twins {
+		if _, ok := below(dir, t.copy); ok && pp.meansBelow(t.of) {
+			return true
+		}
+	}
+	return pp.meansBelow(dir) || slices.ContainsFunc(pp.originals(dir), pp.meansBelow)
+}
+
+// meansBelow is below for a directory that is no copy.
+func (pp *pathPattern) meansBelow(dir string) bool {
 	for _, base := range pp.bases {
 		if _, ok := below(dir, base); ok {
 			return true

@@ -100,14 +100,16 @@ type Options struct {
 	HidesDenied bool
 }
 
-// A Policy judges calls. Only its mode changes after New, and rules are added;
-// each call is judged under one mode and one set of rules. It is safe for
-// concurrent use.
+// A Policy judges calls. After New its mode changes, rules are added, and it is
+// moved to another place; each call is judged under one mode, in one place and
+// under one set of rules. It is safe for concurrent use.
 type Policy struct {
 	mode        atomic.Pointer[Mode]
 	rules       atomic.Pointer[ruleSet]
-	adding      sync.Mutex // held by Add
-	place       *place
+	adding      sync.Mutex // held by Add and Move, guards texts and twins
+	first       *place     // where New was told to be
+	texts       []Rule     // that are in force
+	twins       []twin     // the workspaces since the first, which are copies of it
 	readable    []string
 	managedOnly bool
 	noYolo      string
@@ -120,8 +122,12 @@ type Policy struct {
 	otherShell  bool // commands are run by a shell whose lines are not analysed
 }
 
-// A ruleSet is all rules in force. It never changes: adding one makes another.
-type ruleSet struct{ allow, ask, deny []*rule }
+// A ruleSet is all rules in force, and the place that they were read for. It never
+// changes: adding one makes another.
+type ruleSet struct {
+	place            *place
+	allow, ask, deny []*rule
+}
 
 // A judgement is the policy as it is while one call is judged.
 type judgement struct {
@@ -146,7 +152,7 @@ func New(o Options) (*Policy, []string, error) {
 		p.settings = "~/.capstan/settings.json"
 	}
 	var err error
-	if p.place, err = newPlace(o.Dir, o.Home, o.Roots); err != nil {
+	if p.first, err = newPlace(o.Dir, o.Home, o.Roots); err != nil {
 		return nil, nil, err
 	}
 	for _, d := range o.Readable {
@@ -168,16 +174,16 @@ func New(o Options) (*Policy, []string, error) {
 // lives: nothing is written anywhere. A rule that cannot be read is an error and
 // changes nothing; one that is there already is not added again.
 func (p *Policy) Add(r Rule) error {
-	parsed, _, err := p.parse(r)
+	p.adding.Lock()
+	defer p.adding.Unlock()
+	next := *p.rules.Load()
+	parsed, _, err := p.parseFor(r, next.place, p.twins)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", r, err)
 	}
 	if r.List == "allow" && p.managedOnly {
 		return errors.New("the managed settings let only their own rules allow something")
 	}
-	p.adding.Lock()
-	defer p.adding.Unlock()
-	next := *p.rules.Load()
 	list := next.list(r.List)
 	if list == nil {
 		return fmt.Errorf("reading %s: %w", r, errList(r.List))
@@ -187,7 +193,8 @@ func (p *Policy) Add(r Rule) error {
 			return nil
 		}
 	}
-	*list = append(slices.Clip(*list), parsed)
+	*list = append(slices.Clip(*list), parsed...)
+	p.texts = append(p.texts, r)
 	p.rules.Store(&next)
 	return nil
 }
@@ -215,10 +222,10 @@ const maxReports = 20
 // read parses the rules into their lists.
 func (p *Policy) read(rules []Rule) (warnings []string, err error) {
 	var faults []error
-	set := &ruleSet{}
+	set := &ruleSet{place: p.first}
 	defer p.rules.Store(set)
 	for _, text := range rules {
-		r, typo, err := p.parse(text)
+		r, typo, err := p.parse(text, p.first)
 		switch {
 		case err != nil && text.List == "allow":
 			warnings = append(warnings, fmt.Sprintf("%s is ignored: %v", text, err))
@@ -231,6 +238,7 @@ func (p *Policy) read(rules []Rule) (warnings []string, err error) {
 		}
 		if list := set.list(text.List); list != nil {
 			*list = append(*list, r)
+			p.texts = append(p.texts, text)
 		} else {
 			faults = append(faults, fmt.Errorf("reading %s: %w", text, errList(text.List)))
 		}
@@ -244,9 +252,10 @@ func (p *Policy) read(rules []Rule) (warnings []string, err error) {
 	return warnings, errors.Join(faults...)
 }
 
-// parse reads one rule. A typo is what is odd about it, if it can be read.
-func (p *Policy) parse(text Rule) (r *rule, typo string, err error) {
-	if r, err = parseRule(text, p.place); err == nil {
+// parse reads one rule for a place. A typo is what is odd about it, if it can be
+// read.
+func (p *Policy) parse(text Rule, pl *place) (r *rule, typo string, err error) {
+	if r, err = parseRule(text, pl); err == nil {
 		typo, err = r.unknown(p.known)
 	}
 	return r, typo, err
@@ -271,7 +280,7 @@ func (p *Policy) SetMode(m Mode) error {
 
 // Roots returns the directories of the workspace, resolved, the project's
 // first.
-func (p *Policy) Roots() []string { return append([]string(nil), p.place.roots...) }
+func (p *Policy) Roots() []string { return slices.Clone(p.rules.Load().place.roots) }
 
 // Decide judges a call (ruling 11). The verdict does not depend on who made
 // the call: a nested one is judged like one of the model (S0-010, S0-163).
@@ -465,11 +474,11 @@ func (p *Policy) Withheld() []string {
 // Hidden says whether a rule forbids reading the file, so that a tool which
 // reads many files can leave it out. The path is absolute and resolved.
 func (p *Policy) Hidden(path string) bool {
-	deny := p.rules.Load().deny
-	if len(deny) == 0 {
+	now := p.rules.Load()
+	if len(now.deny) == 0 {
 		return false
 	}
-	return match(deny, &act{kind: actRead, tool: searchTool, path: path}, p.place) != nil
+	return match(now.deny, &act{kind: actRead, tool: searchTool, path: path}, now.place) != nil
 }
 
 // ForbidsAll says whether a rule denies every tool whose name begins with prefix,

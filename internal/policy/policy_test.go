@@ -751,7 +751,7 @@ func TestRepositoryIsReadOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	walk := &shellWalk{place: p.place, dirs: []string{w.ws}, runs: map[string]string{}}
+	walk := &shellWalk{place: p.first, dirs: []string{w.ws}, runs: map[string]string{}}
 	first := walk.gitRuns("status")
 	w.put(t, "ws/.git/config", "[core]\nfsmonitor = x\n")
 	if again := walk.gitRuns("status"); first != "" || again != "" {

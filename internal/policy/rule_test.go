@@ -346,8 +346,8 @@ func FuzzRule(f *testing.F) {
 			return
 		}
 		r.matches(&act{kind: actRead, tool: readTool, path: filepath.Join(w.ws, path)}, pl)
-		p := &Policy{place: pl, settings: "S"}
-		p.rules.Store(&ruleSet{deny: []*rule{r}})
+		p := &Policy{first: pl, settings: "S"}
+		p.rules.Store(&ruleSet{place: pl, deny: []*rule{r}})
 		if err := p.SetMode(Default); err != nil {
 			t.Fatal(err)
 		}

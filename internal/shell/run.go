@@ -55,7 +55,7 @@ func (r *Runner) launch(c Command) (_ *execution, err error) {
 	}
 	x := &execution{r: r, dir: req.Dir, timeout: c.Timeout, started: time.Now()}
 	if c.Confined {
-		x.sandbox = r.o.Sandbox
+		x.sandbox = r.box.Load()
 	}
 	x.out = collector{keep: cmp.Or(max(c.Keep, 0), DefaultKeep), spill: c.Spill}
 

@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"capstan/internal/shell/keeper"
@@ -64,7 +65,10 @@ type Options struct {
 
 // A Runner runs commands. Its methods may be called from any goroutine. It
 // holds nothing that needs closing.
-type Runner struct{ o Options }
+type Runner struct {
+	o   Options
+	box atomic.Pointer[Sandbox]
+}
 
 // New makes a Runner.
 func New(o Options) *Runner {
@@ -78,7 +82,17 @@ func New(o Options) *Runner {
 	if o.Portable = o.Portable || !keeper.Supported; o.Portable {
 		o.Sandbox = nil
 	}
-	return &Runner{o}
+	r := &Runner{o: o}
+	r.box.Store(o.Sandbox)
+	return r
+}
+
+// Confine changes the Sandbox, for the commands that are started later. Without a
+// keeper none is confined, as ever. The caller does not change s any more.
+func (r *Runner) Confine(s *Sandbox) {
+	if !r.o.Portable {
+		r.box.Store(s)
+	}
 }
 
 // A Command is what to run. Line or Argv is required.
@@ -208,8 +222,8 @@ func (r *Runner) request(c Command) (keeper.Request, error) {
 	if c.lingers {
 		req.GraceMS = keeper.Forever
 	}
-	if c.Confined && r.o.Sandbox != nil {
-		r.o.Sandbox.confine(&req)
+	if box := r.box.Load(); c.Confined && box != nil {
+		box.confine(&req)
 	}
 	return req, nil
 }

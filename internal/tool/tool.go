@@ -67,6 +67,9 @@ type Access struct {
 	// file that does not exist yet, its deepest existing ancestor's). Reads
 	// are locked shared, Writes exclusive.
 	Reads, Writes []string
+	// Dir is where the relative paths of a call start that names none of them
+	// here, such as a command's; absolute. It is judged, and runs, there.
+	Dir string
 	// Outside is set by a tool that reaches beyond the paths it names, or
 	// cannot say which it touches.
 	Outside bool
