@@ -24,6 +24,7 @@ func (p *judgement) sum(mode Mode, found []finding) Explanation {
 	if worst.decision == sched.Allow {
 		return out
 	}
+	out.Firm = worst.decision == sched.Ask && slices.ContainsFunc(found, func(f finding) bool { return f.rule != nil && f.rule.List == "deny" })
 	out.Reason = reasons(found, worst.decision)
 	out.Rules = p.openers(found)
 	out.Suggestion = p.suggest(mode, worst, found, out.Rules)

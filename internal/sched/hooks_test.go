@@ -86,6 +86,27 @@ func TestAnswerer(t *testing.T) {
 				return sched.HookVerdict{Verdict: sched.Verdict{Decision: sched.Allow}, Args: json.RawMessage(`{"n": 2}`)}, nil
 			},
 			want: outcome{tool.Denied, "DENIED", "work was denied: two is too many", []string{"started", "before", "policy", "answerer", "policy", "finalizer", "result"}}},
+		{name: "allows what a deny rule could hold for, so the person is asked", rule: sched.Verdict{Decision: sched.Ask, Firm: true},
+			says: func(*sched.Question) (sched.HookVerdict, error) {
+				return sched.HookVerdict{Verdict: sched.Verdict{Decision: sched.Allow}}, nil
+			},
+			want: outcome{tool.Success, "", `ran with {"n":1}`, []string{"started", "before", "policy", "answerer", "approver", "guard", "running", "body", "after", "finalizer", "result"}}},
+		{name: "rewrites it to such a thing",
+			judge: func(args string) sched.Verdict {
+				return sched.Verdict{Decision: sched.Ask, Firm: args == `{"n":2}`}
+			},
+			says: func(*sched.Question) (sched.HookVerdict, error) {
+				return sched.HookVerdict{Verdict: sched.Verdict{Decision: sched.Allow}, Args: json.RawMessage(`{"n": 2}`)}, nil
+			},
+			want: outcome{tool.Success, "", `ran with {"n":2}`, []string{"started", "before", "policy", "answerer", "policy", "approver", "guard", "running", "body", "after", "finalizer", "result"}}},
+		{name: "rewrites such a thing to what is none",
+			judge: func(args string) sched.Verdict {
+				return sched.Verdict{Decision: sched.Ask, Firm: args != `{"n":2}`}
+			},
+			says: func(*sched.Question) (sched.HookVerdict, error) {
+				return sched.HookVerdict{Verdict: sched.Verdict{Decision: sched.Allow}, Args: json.RawMessage(`{"n": 2}`)}, nil
+			},
+			want: outcome{tool.Success, "", `ran with {"n":2}`, []string{"started", "before", "policy", "answerer", "policy", "guard", "running", "body", "after", "finalizer", "result"}}},
 		{name: "rewrites it to what is not valid",
 			says: func(*sched.Question) (sched.HookVerdict, error) {
 				return sched.HookVerdict{Verdict: sched.Verdict{Decision: sched.Allow}, Args: json.RawMessage(`{"n": "x"}`)}, nil

@@ -72,15 +72,15 @@ func (rt *Runtime) decide(ctx context.Context, j *job) (v Verdict) {
 	return v
 }
 
-// combine lets a hook's allow skip the question, never a deny; a hook's ask or
-// deny is stricter than an allow (ruling 11).
+// combine lets a hook's allow skip the question, never a deny or what could be
+// one; a hook's ask or deny is stricter than an allow (ruling 11).
 func combine(rule, hook Verdict) Verdict {
 	switch {
 	case rule.Decision >= Deny || hook.Decision <= Abstain:
 		return rule
-	case hook.Decision >= Deny || hook.Decision == Allow:
+	case hook.Decision >= Deny:
 		return hook
-	case rule.Decision == Ask:
+	case rule.Decision == Ask && (rule.Firm || hook.Decision == Ask):
 		return rule
 	}
 	return hook
@@ -177,7 +177,7 @@ func (rt *Runtime) hooksAnswer(ctx context.Context, j *job, v Verdict) Verdict {
 			got.Verdict = Verdict{Decision: Deny, Reason: fmt.Sprintf("a hook failed: %v", err)}
 		}
 		j.said = append(j.said, got.Said...)
-		if got.Decision != Ask && got.Decision > said.Decision {
+		if got.Decision != Ask && got.Decision > said.Decision && (got.Decision != Allow || !v.Firm || got.Args != nil) {
 			said = got.Verdict
 		}
 		if said.Decision >= Deny {
@@ -189,8 +189,12 @@ func (rt *Runtime) hooksAnswer(ctx context.Context, j *job, v Verdict) Verdict {
 		if rt.rewrite(j, got.Args, "a hook"); j.result != nil {
 			return said
 		}
-		if again := rt.decide(ctx, j); again.Decision >= Deny {
+		again := rt.decide(ctx, j)
+		if again.Decision >= Deny {
 			return again
+		}
+		if v.Firm = again.Firm; v.Firm {
+			said = Verdict{}
 		}
 	}
 	return said

@@ -44,6 +44,9 @@ type Verdict struct {
 	// Code is that of the result of a call which is refused for another reason
 	// than that it may not run; empty means DENIED. Only with Deny.
 	Code string
+	// Firm is an Ask that no hook answers with an allow: a deny rule could hold, and
+	// nobody can tell before the call runs.
+	Firm bool
 }
 
 // A Policy holds the rules and the approval mode. Deny beats Ask beats Allow.

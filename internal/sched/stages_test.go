@@ -114,6 +114,10 @@ func TestStages(t *testing.T) {
 			r.hook.Decision = sched.Allow
 		},
 			want: outcome{tool.Denied, "DENIED", "work was denied: no", upTo("policy", "finalizer", "result")}},
+		{name: "nor what could be one", prepare: func(r *rig) {
+			r.rule, r.hook.Decision = sched.Verdict{Decision: sched.Ask, Firm: true}, sched.Allow
+			r.answer = yes
+		}, want: outcome{tool.Success, "", "ran with {\"n\":1}", everything}},
 		{name: "nor a guard", prepare: func(r *rig) { r.rule = ask; r.hook.Decision = sched.Allow; r.guard = "no" },
 			want: outcome{tool.Denied, "DENIED", "work was denied: no", without(upTo("guard", "finalizer", "result"), "approver")}},
 		{name: "a hook's ask is stricter than a rule's allow", prepare: func(r *rig) { r.hook.Verdict = ask; r.answer = yes },
