@@ -82,7 +82,8 @@ func (s *server) open(ctx context.Context, cfg Config, version string) (_ *conn,
 		return nil, err
 	}
 	client := c.client()
-	attempt, stop := context.WithCancelCause(c.ctx)
+	carried, trip := withTrip(c.ctx)
+	attempt, stop := context.WithCancelCause(carried)
 	giveUp := context.AfterFunc(ctx, func() { stop(context.Cause(ctx)); c.abort() })
 	session, err := client.Connect(attempt, transport, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	if session != nil {
@@ -92,7 +93,7 @@ func (s *server) open(ctx context.Context, cfg Config, version string) (_ *conn,
 			close(c.ended)
 		}()
 	}
-	if !giveUp() && err == nil {
+	if err = trip.judge(err); !giveUp() && err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -214,12 +215,6 @@ func (c *conn) over() bool {
 	default:
 		return c.lost.Load()
 	}
-}
-
-// unsent says whether a failed request surely did not reach the server's tools:
-// the connection was over before, or the server had forgotten the session.
-func unsent(err error) bool {
-	return errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, sdk.ErrSessionMissing)
 }
 
 // drop ends a connection that has turned out to be of no use, so that the server

@@ -18,6 +18,8 @@ import (
 // process ended and what it wrote to stderr, or how HTTP refused.
 func (c *conn) explain(ctx context.Context, err error) error {
 	var login loginError
+	var fault *httpFault
+	var said *rpcError
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 		if errors.Is(cause, context.Canceled) {
@@ -25,8 +27,10 @@ func (c *conn) explain(ctx context.Context, err error) error {
 		}
 	} else if errors.As(err, &login) {
 		return login
-	} else if f := c.refusal(ctx); f != nil {
-		return f
+	} else if errors.As(err, &fault) {
+		return fault
+	} else if errors.As(err, &said) {
+		return c.scrub(said)
 	}
 	var rpc *jsonrpc.Error
 	var web *url.Error
@@ -70,25 +74,27 @@ func (e *scrubbed) Unwrap() error { return e.err }
 // leave, which looks like one of the server's.
 const rejected = "rejected by transport"
 
-// refusal is how HTTP refused the request of this context, if it did.
-func (c *conn) refusal(ctx context.Context) *httpFault {
-	if f, ok := ctx.Value(flightKey{}).(*flight); ok {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return f.fault
-	}
-	return c.web.take()
-}
-
-// rpcError is what a server answered instead of a result.
+// rpcError is what a server answered instead of a result. The code is 0 when the
+// SDK took it for one of its own.
 type rpcError struct {
 	code    int64
 	message string
-	wire    *jsonrpc.Error
+	wire    *jsonrpc.Error // may be nil
 }
 
-func (e *rpcError) Error() string { return fmt.Sprintf("%s (code %d)", e.message, e.code) }
-func (e *rpcError) Unwrap() error { return e.wire }
+func (e *rpcError) Error() string {
+	if e.code == 0 {
+		return e.message
+	}
+	return fmt.Sprintf("%s (code %d)", e.message, e.code)
+}
+
+func (e *rpcError) Unwrap() error {
+	if e.wire == nil {
+		return nil
+	}
+	return e.wire
+}
 
 // A lostError is a connection that ended while something was asked.
 type lostError struct{ error }

@@ -24,9 +24,8 @@ type flight struct {
 	resume func() // not nil while its slot is lent; guarded by flights.mu
 	seq    int
 
-	mu    sync.Mutex
-	id    jsonrpc.ID
-	fault *httpFault
+	mu sync.Mutex
+	id jsonrpc.ID
 }
 
 type flightKey struct{}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -24,8 +23,8 @@ const (
 )
 
 // web is the HTTP side of one connection: it adds the configured headers, talks
-// to the configured host and no other, bounds what it reads, and remembers how
-// the last request failed, for the SDK's errors say little.
+// to the configured host and no other, bounds what it reads, and notes how each
+// request was refused, for the SDK's errors say little.
 type web struct {
 	server  string
 	base    *url.URL
@@ -33,9 +32,6 @@ type web struct {
 	next    http.RoundTripper
 	done    context.Context // ends with the connection
 	listen  time.Duration   // listenLimit
-
-	mu   sync.Mutex
-	last *httpFault
 }
 
 // httpFault is an answer that was a refusal.
@@ -134,6 +130,9 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 			limit = time.AfterFunc(w.listen, cancel)
 		}
 	}
+	if req.Method == http.MethodPost {
+		leaves(req.Context())
+	}
 	resp, err := w.next.RoundTrip(req)
 	if limit != nil && !limit.Stop() && listens && w.done.Err() == nil {
 		if err == nil {
@@ -226,7 +225,7 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// remember keeps what a refusal says.
+// remember notes what a refusal says with the request that was refused.
 func (w *web) remember(req *http.Request, resp *http.Response) {
 	if resp.StatusCode < 400 || req.Method == http.MethodDelete || req.Header.Get("Mcp-Protocol-Version") != "" && req.Method == http.MethodGet {
 		return // the stream of a GET is optional, a goodbye needs no answer
@@ -248,28 +247,7 @@ func (w *web) remember(req *http.Request, resp *http.Response) {
 	case http.StatusNotFound:
 		text += "; check its url"
 	}
-	fault := &httpFault{resp.StatusCode, text}
-	if f, ok := req.Context().Value(flightKey{}).(*flight); ok {
-		f.mu.Lock()
-		f.fault = fault
-		f.mu.Unlock()
-		return
-	}
-	w.mu.Lock()
-	w.last = fault
-	w.mu.Unlock()
-}
-
-// take returns the last refusal and forgets it.
-func (w *web) take() *httpFault {
-	if w == nil {
-		return nil
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	f := w.last
-	w.last = nil
-	return f
+	refused(req.Context(), &httpFault{resp.StatusCode, text})
 }
 
 // redactURL leaves out what may be secret in an address.

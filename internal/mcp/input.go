@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -30,10 +31,11 @@ type needed struct {
 // rounds sends a request until its answer is a result.
 func (c *conn) rounds(ctx context.Context, method string, p *params) (json.RawMessage, error) {
 	for round := 1; ; round++ {
-		a, err := sdk.CallCustomMethod[*params, *answer](ctx, c.session, method, p)
-		if err != nil {
-			if round > 1 && unsent(err) {
-				err = &lostError{err} // the person is not asked all over again
+		sent, trip := withTrip(ctx)
+		a, err := sdk.CallCustomMethod[*params, *answer](sent, c.session, method, p)
+		if err = trip.judge(err); err != nil {
+			if u := (*unsentError)(nil); round > 1 && errors.As(err, &u) {
+				err = &lostError{u.error} // the person is not asked all over again
 			}
 			return nil, err
 		}

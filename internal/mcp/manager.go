@@ -232,7 +232,8 @@ func (m *Manager) Ping(ctx context.Context, name string) (time.Duration, error) 
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.timeout(), fmt.Errorf("it did not answer within %v", c.cfg.timeout()))
 	defer cancel()
 	begun := time.Now()
-	if err := c.session.Ping(ctx, nil); err != nil {
+	sent, trip := withTrip(ctx)
+	if err := trip.judge(c.session.Ping(sent, nil)); err != nil {
 		return 0, fmt.Errorf("pinging MCP server %s: %w", name, c.explain(ctx, err))
 	}
 	return time.Since(begun), nil

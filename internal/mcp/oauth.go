@@ -215,14 +215,15 @@ func probe(ctx context.Context, c *Config, h auth.OAuthHandler) error {
 	defer w.next.(*http.Transport).CloseIdleConnections()
 	client := sdk.NewClient(&sdk.Implementation{Name: "capstan"}, nil)
 	t := &sdk.StreamableClientTransport{Endpoint: c.URL, HTTPClient: w.client(), OAuthHandler: h, DisableStandaloneSSE: true, MaxEventSize: maxMessage}
-	session, err := client.Connect(live, t, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
+	sent, greeting := withTrip(live)
+	session, err := client.Connect(sent, t, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
-		return refusal(w.take(), "initialize", err)
+		return refusal(greeting.refusal(), "initialize", err)
 	}
 	defer session.Close()
-	w.take()
-	if _, err := session.ListTools(live, nil); err != nil {
-		if f := w.take(); f != nil {
+	sent, asking := withTrip(live)
+	if _, err := session.ListTools(sent, nil); err != nil {
+		if f := asking.refusal(); f != nil {
 			return refusal(f, "tools/list", err)
 		}
 	}

@@ -41,7 +41,7 @@ func serveStdio(mode string) {
 		modernServer(s, arg)
 		return
 	}
-	lists := 0
+	lists, calls := 0, 0
 	for {
 		r, ok := s.next()
 		if !ok {
@@ -67,6 +67,11 @@ func serveStdio(mode string) {
 				s.print("Listening on stdio\r\n\r\n\n[1,2]\n{\"not\":\"a message\"}\n{half\n")
 			}
 			s.result(r.ID, "%s", one)
+		case r.Method == "tools/call" && mode == "code": // the code that the arguments name
+			calls++
+			s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":%s,"message":"call %d"}}`+"\n", r.ID, r.Params.Args, calls)
+		case r.Method == "ping" && mode == "code":
+			s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32003,"message":"no pong"}}`+"\n", r.ID)
 		case r.Method == "tools/call":
 			callStdio(s, mode, arg, r)
 		case r.Method == "notifications/cancelled" && mode == "hang":

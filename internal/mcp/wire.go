@@ -67,6 +67,9 @@ func outgoing(ctx context.Context, m jsonrpc.Message) jsonrpc.Message {
 	if !ok {
 		return m
 	}
+	if r.IsCall() {
+		leaves(ctx)
+	}
 	method, own := strings.CutPrefix(r.Method, prefix)
 	if !own {
 		return m
