@@ -17,6 +17,9 @@ import (
 // maxRounds is how often a server may want more before it answers one request.
 const maxRounds = 10
 
+// maxWanted is how much it may want at once: a person answers it.
+const maxWanted = 100
+
 // needed is what a server of the newest protocol answers instead of a result
 // when it wants something first. The request is then sent anew, with what it
 // wanted and the state that it gave; nothing of it was kept in between.
@@ -71,6 +74,9 @@ func wants(raw json.RawMessage) (*needed, error) {
 	var want needed
 	if err := json.Unmarshal(raw, &want); err != nil {
 		return nil, fmt.Errorf("it wants input that cannot be understood: %s", excerpt(err.Error(), 300))
+	}
+	if n := len(want.Requests); n > maxWanted {
+		return nil, fmt.Errorf("it wants %d things at once; at most %d are asked for", n, maxWanted)
 	}
 	return &want, nil
 }

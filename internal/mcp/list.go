@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,20 +11,15 @@ import (
 	"strings"
 
 	strict "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"capstan/internal/schema"
 	"capstan/internal/tool"
 )
 
-// lenient is how answers of servers are read: names are matched exactly, of a
-// name given twice the last counts, and what is no UTF-8 is replaced.
-var lenient = strict.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-
 // pages walks a paginated list to its end and hands on the items of every page,
 // which are under key. It stops at a cursor that came before, at a page that
-// brings nothing new by name, and at the bounds (BUG-MC-08, BUG-MC-10).
+// brings nothing new by name, at the bounds, and when ctx ends (BUG-MC-08, BUG-MC-10).
 func (s *server) pages(ctx context.Context, c *conn, method, key string, limit int, take func(json.RawMessage) (fresh bool)) error {
 	seen := map[string]bool{}
 	cursor := ""
@@ -36,30 +32,34 @@ func (s *server) pages(ctx context.Context, c *conn, method, key string, limit i
 		if err != nil {
 			return err
 		}
-		var list map[string]json.RawMessage
-		var items []json.RawMessage
-		if err := strict.Unmarshal(raw, &list, lenient); err != nil {
+		list, err := members(raw, key, "nextCursor")
+		if err != nil {
 			return fmt.Errorf("its answer is no object: %s", excerpt(raw, 200))
 		}
-		if got, ok := list[key]; ok {
-			if err := strict.Unmarshal(got, &items, lenient); err != nil {
-				return fmt.Errorf("%s in its answer is no list: %s", key, excerpt(got, 200))
+		fresh, some, full := false, false, false
+		err = elements(list[0], func(item json.RawMessage) bool {
+			if full = n == limit; full || ctx.Err() != nil {
+				return false
 			}
-		}
-		fresh := false
-		for _, item := range items {
-			if n == limit {
-				s.warn("its list %s has more than %d entries; the rest is left out", key, limit)
-				return nil
-			}
+			some = true
+			n++ // whatever it is: what is of no use costs time as well
 			if take(item) {
 				fresh = true
-				n++
 			}
+			return true
+		})
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s in its answer is no list: %s", key, excerpt(list[0], 200))
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case full:
+			s.warn("its list %s has more than %d entries; the rest is left out", key, limit)
+			return nil
 		}
 		next := ""
-		if got, ok := list["nextCursor"]; ok {
-			_ = strict.Unmarshal(got, &next, lenient) // null or nonsense is the end
+		if !missing(list[1]) {
+			_ = strict.Unmarshal(list[1], &next, lenient) // nonsense is the end
 		}
 		switch {
 		case next == "":
@@ -67,7 +67,7 @@ func (s *server) pages(ctx context.Context, c *conn, method, key string, limit i
 		case seen[next]:
 			s.warn("its list %s comes back to a cursor that it gave before; reading stopped there", key)
 			return nil
-		case len(items) > 0 && !fresh:
+		case some && !fresh:
 			s.warn("its list %s repeats itself; reading stopped there", key)
 			return nil
 		}
@@ -168,19 +168,19 @@ func define(raw json.RawMessage) (definition, error) {
 		return d, nil
 	}
 	d = definition{}
-	var fields map[string]json.RawMessage
-	if err := strict.Unmarshal(raw, &fields, lenient); err != nil {
+	fields, err := members(raw, "name", "title", "description", "annotations", "inputSchema", "outputSchema")
+	if err != nil {
 		return d, fmt.Errorf("it is no object: %s", excerpt(raw, 100))
 	}
-	if err := strict.Unmarshal(fields["name"], &d.Name, lenient); err != nil || d.Name == "" {
+	if err := strict.Unmarshal(fields[0], &d.Name, lenient); err != nil || d.Name == "" {
 		return d, fmt.Errorf("it has no name: %s", excerpt(raw, 100))
 	}
-	_ = strict.Unmarshal(fields["title"], &d.Title, lenient)
-	_ = strict.Unmarshal(fields["description"], &d.Description, lenient)
-	if strict.Unmarshal(fields["annotations"], &d.Annotations, lenient) != nil {
+	_ = strict.Unmarshal(fields[1], &d.Title, lenient)
+	_ = strict.Unmarshal(fields[2], &d.Description, lenient)
+	if strict.Unmarshal(fields[3], &d.Annotations, lenient) != nil {
 		d.Annotations = hints{} // half of them could say the opposite
 	}
-	d.InputSchema, d.OutputSchema = fields["inputSchema"], fields["outputSchema"]
+	d.InputSchema, d.OutputSchema = fields[4], fields[5]
 	return d, nil
 }
 
@@ -199,8 +199,8 @@ func (c *Config) wants(name string) bool {
 
 // missing says whether a schema was left out.
 func missing(raw json.RawMessage) bool {
-	s := strings.TrimSpace(string(raw))
-	return s == "" || s == "null"
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || string(raw) == "null"
 }
 
 // newRemote makes a tool of a definition. The error says why it cannot be one.

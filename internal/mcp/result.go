@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -39,23 +40,24 @@ type resource struct {
 // that nobody knows is handed on as the JSON that it is.
 func (t *remote) result(raw json.RawMessage) tool.Result {
 	var in struct {
-		Content    []json.RawMessage `json:"content"`
-		Structured json.RawMessage   `json:"structuredContent"`
-		IsError    bool              `json:"isError"`
-		Old        json.RawMessage   `json:"toolResult"` // of the protocol's first version
-	}
-	if err := strict.Unmarshal(raw, &in, lenient); err != nil {
-		return tool.Fail(tool.CodeFailed, "MCP server %s answered tool %s with what is no result: %s", t.s.cfg.Name, t.real, excerpt(raw, 500))
+		Content    json.RawMessage `json:"content"`
+		Structured json.RawMessage `json:"structuredContent"`
+		IsError    bool            `json:"isError"`
+		Old        json.RawMessage `json:"toolResult"` // of the protocol's first version
 	}
 	r := tool.Result{Status: tool.Success}
-	for _, b := range in.Content {
-		r.Parts = append(r.Parts, part(b))
+	err := strict.Unmarshal(raw, &in, lenient)
+	if err == nil {
+		err = content(in.Content, &r)
+	}
+	if err != nil {
+		return tool.Fail(tool.CodeFailed, "MCP server %s answered tool %s with what is no result: %s", t.s.cfg.Name, t.real, excerpt(raw, 500))
 	}
 	if missing(in.Structured) {
 		in.Structured = in.Old
 	}
 	if !missing(in.Structured) {
-		data, err := schema.Parse(in.Structured)
+		data, err := structured(in.Structured)
 		if err != nil {
 			r.Remarks = append(r.Remarks, "the structuredContent of the result cannot be read and is given as text: "+excerpt(err.Error(), 300))
 			r.Parts = append(r.Parts, msg.TextPart(clean(string(in.Structured))))
@@ -79,6 +81,34 @@ func (t *remote) result(raw json.RawMessage) tool.Result {
 		r.Remarks = append(r.Remarks, note)
 	}
 	return r
+}
+
+// maxBlocks and maxValues bound what is made of one answer: a list of millions of
+// zeroes is short in bytes, and costs hundreds of times as much as values.
+const (
+	maxBlocks = 10_000    // of the content of a result
+	maxValues = 1_000_000 // of its structured content
+)
+
+// content makes Parts of a result's content, and a remark when that is cut.
+func content(raw json.RawMessage, r *tool.Result) error {
+	return elements(raw, func(b json.RawMessage) bool {
+		if len(r.Parts) == maxBlocks {
+			r.Remarks = append(r.Remarks, fmt.Sprintf("the result has more than %d blocks of content; the rest is left out", maxBlocks))
+			return false
+		}
+		r.Parts = append(r.Parts, part(b))
+		return true
+	})
+}
+
+// structured reads a result's structured content.
+func structured(raw json.RawMessage) (json.RawMessage, error) {
+	// What is inside of texts is counted as well, but hardly any has a million.
+	if bytes.Count(raw, []byte{','}) >= maxValues {
+		return nil, fmt.Errorf("it has more than %d values", maxValues)
+	}
+	return schema.Parse(raw)
 }
 
 // check says how the structured content breaks the tool's own output schema. In

@@ -1,0 +1,76 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+
+	strict "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// lenient is how answers of servers are read: names are matched exactly, of a
+// name given twice the last counts, and what is no UTF-8 is replaced.
+var lenient = strict.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// errKind says that JSON is of another kind than it should be.
+var errKind = errors.New("it is of another kind")
+
+// elements hands on the elements of a list, one after the other, until take
+// returns false: what a list costs is up to its reader, not to its length. Null
+// and what is not there have none; what is left of a list that is not read to its
+// end may be anything.
+func elements(list json.RawMessage, take func(json.RawMessage) bool) error {
+	if missing(list) {
+		return nil
+	}
+	d := jsontext.NewDecoder(bytes.NewBuffer(list), lenient)
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
+		return errors.Join(errKind, err)
+	}
+	for d.PeekKind() != ']' {
+		v, err := d.ReadValue()
+		if err != nil {
+			return err
+		}
+		if !take(bytes.Clone(v)) {
+			return nil
+		}
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+// members returns the values of an object's members with these names; nil for
+// those that it does not have. Others cost nothing but being passed over.
+func members(object json.RawMessage, names ...string) ([]json.RawMessage, error) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(object), lenient)
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return nil, errors.Join(errKind, err)
+	}
+	values := make([]json.RawMessage, len(names))
+	for d.PeekKind() != '}' {
+		t, err := d.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		name := t.String()
+		v, err := d.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		for i := range names {
+			if names[i] == name {
+				values[i] = bytes.Clone(v)
+			}
+		}
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return nil, err
+	}
+	if _, err := d.ReadToken(); err != io.EOF {
+		return nil, errors.Join(errKind, err)
+	}
+	return values, nil
+}
