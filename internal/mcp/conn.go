@@ -121,6 +121,7 @@ func (c *conn) transport() (sdk.Transport, error) {
 	}
 	t := &sdk.StreamableClientTransport{Endpoint: c.cfg.URL, HTTPClient: w.client(), MaxEventSize: maxMessage}
 	if h := c.s.m.oauth(&c.cfg); h != nil {
+		w.sign = h.sign
 		t.OAuthHandler = h
 	}
 	return t, nil

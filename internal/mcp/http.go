@@ -32,6 +32,8 @@ type web struct {
 	next    http.RoundTripper
 	done    context.Context // ends with the connection
 	listen  time.Duration   // listenLimit
+	// sign adds a saved login to a request; nil when there can be none.
+	sign func(life context.Context, req *http.Request) error
 }
 
 // httpFault is an answer that was a refusal.
@@ -130,10 +132,7 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 			limit = time.AfterFunc(w.listen, cancel)
 		}
 	}
-	if req.Method == http.MethodPost {
-		leaves(req.Context())
-	}
-	resp, err := w.next.RoundTrip(req)
+	resp, err := w.send(req)
 	if limit != nil && !limit.Stop() && listens && w.done.Err() == nil {
 		if err == nil {
 			resp.Body.Close()
@@ -148,6 +147,22 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp.Body = &body{ReadCloser: resp.Body, done: cancel, left: maxMessage, stream: isStream(resp)}
 	w.remember(req, resp)
 	return resp, nil
+}
+
+// send signs a request and sends it.
+func (w *web) send(req *http.Request) (*http.Response, error) {
+	if w.sign != nil {
+		if err := w.sign(w.done, req); err != nil {
+			if req.Body != nil {
+				req.Body.Close()
+			}
+			return nil, err
+		}
+	}
+	if req.Method == http.MethodPost {
+		leaves(req.Context())
+	}
+	return w.next.RoundTrip(req)
 }
 
 func both(cancel context.CancelFunc, stop func() bool) context.CancelFunc {

@@ -45,7 +45,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // oauth gives a connection the login that was saved for its server, if any. It
 // never begins one: that needs a person (see Login).
-func (m *Manager) oauth(c *Config) auth.OAuthHandler {
+func (m *Manager) oauth(c *Config) *savedLogin {
 	if m.o.Logins == nil || hasAuthorization(c) {
 		return nil
 	}
@@ -62,23 +62,25 @@ type savedLogin struct {
 	server, url string
 }
 
-// TokenSource gives the saved token, refreshed when it has expired.
-func (s *savedLogin) TokenSource(context.Context) (oauth2.TokenSource, error) {
-	l, ok, err := s.logins.get(s.server, s.url)
-	if err != nil || !ok {
-		return nil, err
+// TokenSource gives none: the SDK would wait for a new token without end, holding
+// up the whole connection. See sign.
+func (s *savedLogin) TokenSource(context.Context) (oauth2.TokenSource, error) { return nil, nil }
+
+// sign adds the saved token to a request, refreshed when it has expired. It waits
+// no longer than the request does; the refresh ends with life. A login that is of
+// no use any more is left out: then the server says so (see Authorize).
+func (s *savedLogin) sign(life context.Context, req *http.Request) error {
+	token, err := s.logins.fresh(req.Context(), life, s.server, s.url)
+	var no *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &no) && no.ErrorCode == "invalid_grant":
+	case err != nil:
+		return fmt.Errorf("refreshing its login: %w", err)
+	case token != nil:
+		req.Header.Set("Authorization", "Bearer "+token.AccessToken)
 	}
-	return s.refresher(l), nil
+	return nil
 }
-
-func (s *savedLogin) refresher(l login) oauth2.TokenSource {
-	return tokenSource(func() (*oauth2.Token, error) { return s.logins.fresh(s.server, l) })
-}
-
-type tokenSource func() (*oauth2.Token, error)
-
-// Token calls the function.
-func (f tokenSource) Token() (*oauth2.Token, error) { return f() }
 
 // Authorize is called when the server refuses the token, or wants one.
 func (s *savedLogin) Authorize(_ context.Context, _ *http.Request, resp *http.Response) error {
