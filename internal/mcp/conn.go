@@ -39,6 +39,7 @@ type conn struct {
 	changed chan struct{} // its tools may be others now
 	ended   chan struct{} // closed when the session is over
 	lost    atomic.Bool   // somebody has seen that it is about to be
+	why     atomic.Value  // the error for which we end it; nothing when it ends by itself
 }
 
 // dial connects and initialises within ctx. The connection lasts beyond it.
@@ -145,7 +146,7 @@ func (c *conn) process() (sdk.Transport, error) {
 		<-child.Done()
 		child.Out.SetReadDeadline(time.Now().Add(time.Second))
 	}()
-	return &stdio{in: child.In, out: child.Out, warn: c.s.warn, passed: c.passed, close: func() { child.Close(patience) }}, nil
+	return &stdio{in: child.In, out: child.Out, warn: c.s.warn, passed: c.passed, flooded: c.flooded, stall: c.s.m.o.stall, close: func() { child.Close(patience) }}, nil
 }
 
 // client makes the SDK's client with our answers to what servers ask.
@@ -206,6 +207,13 @@ func (c *conn) ask(ctx context.Context, method string, p *params) (json.RawMessa
 		return nil, c.explain(ctx, err)
 	}
 	return raw, nil
+}
+
+// flooded ends a connection whose server asks and does not listen. Answers to it
+// may be stuck in its stdin, so only its end frees them.
+func (c *conn) flooded(err error) {
+	c.why.Store(err)
+	c.drop()
 }
 
 // over says whether the connection is of no more use.

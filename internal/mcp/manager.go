@@ -44,6 +44,7 @@ type Options struct {
 	// Of tests.
 	dial   func(Config) (sdk.Transport, error)
 	listen time.Duration
+	stall  time.Duration
 }
 
 // Elicit puts a question of a server to a person.

@@ -220,7 +220,9 @@ func (s *server) ending(c *conn) error {
 	if err == nil {
 		err = errors.New("it closed the connection")
 	}
-	if c.child != nil {
+	if why, ok := c.why.Load().(error); ok {
+		err = why
+	} else if c.child != nil {
 		err = errors.New(c.howItEnded())
 		if said := c.stderr.text(); said != "" {
 			err = fmt.Errorf("%w; its stderr ends with:\n%s", err, said)

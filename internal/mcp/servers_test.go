@@ -120,6 +120,12 @@ func callStdio(s *raw, mode, arg string, r request) {
 		}
 		s.text(r.ID, "alive")
 	case "hang", "late":
+	case "flood": // asks for ever, and reads nothing
+		for i := 0; ; i++ {
+			if _, err := fmt.Printf(`{"jsonrpc":"2.0","id":"p%d%s","method":"ping"}`+"\n", i, strings.Repeat("x", 1000)); err != nil {
+				os.Exit(1)
+			}
+		}
 	case "progress":
 		for i := range 20 {
 			s.print(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"total":20,"message":"step"}}`+"\n", r.Params.Meta.Token, i)

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,12 +40,24 @@ type stdio struct {
 	mu      sync.Mutex
 	pending map[jsonrpc.ID]bool // calls of ours that wait for an answer
 	failed  []jsonrpc.ID        // to be answered with errTooLarge
+
+	asked   chan struct{} // holds one for each request of the server that is not answered
+	stall   time.Duration // how long a server with too many of them may take none of the answers; 0 means stallLimit
+	flooded func(error)   // is told why the connection ends then; nil for nobody
 }
+
+const (
+	// maxAsked is how many requests a server may have open. With more, nothing
+	// is read of it until it takes an answer: what it has sent is kept by us.
+	maxAsked   = 256
+	stallLimit = 30 * time.Second
+)
 
 func (t *stdio) Connect(context.Context) (sdk.Connection, error) {
 	t.lines = bufio.NewReaderSize(t.out, 64<<10)
 	t.turn, t.closed = make(chan struct{}, 1), make(chan struct{})
 	t.pending = map[jsonrpc.ID]bool{}
+	t.asked = make(chan struct{}, maxAsked)
 	return t, nil
 }
 
@@ -94,11 +107,54 @@ func (t *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 			t.warn("it sends what cannot be read as a message (%v): %s", err, excerpt(line, 200))
 			continue
 		}
-		if r, ok := m.(*jsonrpc.Response); ok && !t.answered(r.ID) {
-			t.warn("it answers a request that is not open (id %v)", r.ID.Raw())
-			continue
+		switch m := m.(type) {
+		case *jsonrpc.Response:
+			if !t.answered(m.ID) {
+				t.warn("it answers a request that is not open (id %v)", m.ID.Raw())
+				continue
+			}
+		case *jsonrpc.Request:
+			if m.IsCall() {
+				if err := t.admit(ctx); err != nil {
+					return nil, err
+				}
+			}
 		}
 		return m, nil
+	}
+}
+
+// admit counts a request of the server. With too many open it waits until one is
+// answered, and is an error when the server takes no answer.
+func (t *stdio) admit(ctx context.Context) error {
+	select {
+	case t.asked <- struct{}{}:
+		return nil
+	default:
+	}
+	limit := time.NewTimer(cmp.Or(t.stall, stallLimit))
+	defer limit.Stop()
+	select {
+	case t.asked <- struct{}{}:
+		return nil
+	case <-t.closed:
+		return io.ErrClosedPipe
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-limit.C:
+		err := fmt.Errorf("it has %d requests open and takes no answer to them", maxAsked)
+		if t.flooded != nil {
+			t.flooded(err)
+		}
+		return err
+	}
+}
+
+// settled counts a request of the server as answered.
+func (t *stdio) settled() {
+	select {
+	case <-t.asked:
+	default:
 	}
 }
 
@@ -196,9 +252,30 @@ func (t *stdio) answered(id jsonrpc.ID) bool {
 	return open
 }
 
+// send writes to the server until ctx ends. What ends after the write must not
+// break the next one.
+func (t *stdio) send(ctx context.Context, data []byte) error {
+	set := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(set)
+		t.in.SetWriteDeadline(time.Unix(1, 0))
+	})
+	_, err := t.in.Write(data)
+	if !stop() {
+		<-set // else it could be set after it was taken back
+		if err == nil {
+			t.in.SetWriteDeadline(time.Time{})
+		}
+	}
+	return err
+}
+
 // Write sends a message. It waits no longer than ctx for a server that does not
 // read; half a message cannot be taken back, so the connection then breaks.
 func (t *stdio) Write(ctx context.Context, m jsonrpc.Message) error {
+	if _, ok := m.(*jsonrpc.Response); ok {
+		defer t.settled() // however that ends: it is not kept any longer
+	}
 	data, err := jsonrpc.EncodeMessage(outgoing(ctx, m))
 	if err != nil {
 		return fmt.Errorf("encoding a message: %w", err)
@@ -216,13 +293,7 @@ func (t *stdio) Write(ctx context.Context, m jsonrpc.Message) error {
 		t.pending[r.ID] = true
 		t.mu.Unlock()
 	}
-	stop := context.AfterFunc(ctx, func() { t.in.SetWriteDeadline(time.Unix(1, 0)) })
-	_, err = t.in.Write(append(data, '\n'))
-	if !stop() && err == nil {
-		// The deadline was set after the write, or is being set.
-		t.in.SetWriteDeadline(time.Time{})
-	}
-	if err != nil {
+	if err := t.send(ctx, append(data, '\n')); err != nil {
 		return fmt.Errorf("it does not read its stdin: %w", err)
 	}
 	return nil

@@ -371,6 +371,17 @@ func TestAnswersThatAreWrong(t *testing.T) {
 	}
 }
 
+// A server that asks for ever and takes no answer costs its connection, not our
+// memory.
+func TestAFloodOfRequests(t *testing.T) {
+	r := newRig(t, Options{stall: 100 * time.Millisecond}, stdioServer("s", "flood"))
+	r.ready()
+	if res := r.call("mcp__s__t", `{}`); res.Code != tool.CodeFailed || !strings.Contains(res.Text(), "it has 256 requests open and takes no answer to them") {
+		t.Errorf("%+v", res)
+	}
+	r.until("the restart", func() bool { return r.Status()[0].Restarts == 1 && r.Status()[0].State == Ready })
+}
+
 // BUG-MC-11: a token is always sent, so there is progress to be shown.
 func TestProgressIsShown(t *testing.T) {
 	r := newRig(t, Options{}, stdioServer("s", "progress"))

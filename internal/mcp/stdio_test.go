@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -67,6 +69,92 @@ func TestReadingMessages(t *testing.T) {
 	if got := read(t, strings.NewReader(big+"x\n"), 1, 2); len(got) != 4 {
 		t.Errorf("%q", got)
 	}
+}
+
+// asking is the stdout of a server that asks n things.
+func asking(n int) io.Reader {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", i)
+	}
+	return strings.NewReader(b.String())
+}
+
+// Requests of a server are read as long as it takes the answers.
+func TestOpenRequestsOfAServer(t *testing.T) {
+	ctx := context.Background()
+	in, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	defer to.Close()
+	connect := func(stall time.Duration) *stdio {
+		s := &stdio{in: to, out: asking(maxAsked + 10), warn: t.Errorf, passed: func(string) bool { return false }, close: func() {}, stall: stall}
+		if _, err := s.Connect(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for i := range maxAsked {
+			if _, err := s.Read(ctx); err != nil {
+				t.Fatalf("request %d: %v", i, err)
+			}
+		}
+		return s
+	}
+	if _, err := connect(time.Nanosecond).Read(ctx); err == nil || err.Error() != "it has 256 requests open and takes no answer to them" {
+		t.Errorf("one too many: %v", err)
+	}
+	s := connect(time.Hour)
+	for range 10 {
+		read := make(chan error)
+		go func() {
+			_, err := s.Read(ctx)
+			read <- err
+		}()
+		id, _ := jsonrpc.MakeID("any")
+		if err := s.Write(ctx, &jsonrpc.Response{ID: id, Result: []byte(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-read; err != nil {
+			t.Errorf("after an answer: %v", err)
+		}
+	}
+	s = connect(time.Hour)
+	s.Close()
+	if _, err := s.Read(ctx); err != io.ErrClosedPipe {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+// A context that ends just after its message was written breaks no other message.
+func TestALateDeadlineBreaksNothing(t *testing.T) {
+	in, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		_, _ = io.Copy(io.Discard, in)
+		in.Close()
+	}()
+	s := &stdio{in: to}
+	if _, err := s.Connect(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	m := &jsonrpc.Request{Method: "m"}
+	for range 5000 {
+		ctx, cancel := context.WithCancel(context.Background())
+		go cancel()
+		_ = s.send(ctx, []byte("x\n")) // may end either way
+		s.in.SetWriteDeadline(time.Time{})
+		if err := s.Write(context.Background(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to.Close()
+	<-drained
 }
 
 func FuzzReadingMessages(f *testing.F) {
