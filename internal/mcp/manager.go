@@ -164,21 +164,29 @@ func (m *Manager) Start(configs ...Config) error {
 // Wait starts the named servers, or every server when none is named, and waits
 // until each has connected or failed for the first time, but for none longer than
 // its start-up timeout since its start. A server that is named and has failed is
-// tried once more, unless that was just tried. It returns those that are not
-// ready.
+// tried once more, unless that was just tried, and one that is being restarted is
+// waited for. It returns those that are not ready.
 func (m *Manager) Wait(ctx context.Context, names ...string) []Missing {
 	list := m.list(names)
 	for _, s := range list {
 		s.launch()
 	}
+	whys := make([]string, len(list))
+	var wg sync.WaitGroup
+	for i, s := range list {
+		wg.Go(func() {
+			why := s.settle(ctx)
+			if why != "" && len(names) > 0 {
+				why = s.revive(ctx, why)
+			}
+			whys[i] = why
+		})
+	}
+	wg.Wait()
 	var missing []Missing
-	for _, s := range list {
-		why := s.settle(ctx)
-		if why != "" && len(names) > 0 {
-			why = s.revive(ctx, why)
-		}
+	for i, why := range whys {
 		if why != "" {
-			missing = append(missing, Missing{s.cfg.Name, why})
+			missing = append(missing, Missing{list[i].cfg.Name, why})
 		}
 	}
 	return missing

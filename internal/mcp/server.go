@@ -293,11 +293,12 @@ func (s *server) settle(ctx context.Context) string {
 	}
 }
 
-// revive has a server that failed tried again, unless that was just tried, and
-// returns why it is not ready; known is why it was not.
+// revive has a server that failed tried again, unless that was just tried, waits
+// for one that is being restarted, whoever wanted that, and returns why it is not
+// ready; known is why it was not.
 func (s *server) revive(ctx context.Context, known string) string {
 	s.mu.Lock()
-	again := s.state == Failed && !time.Now().Before(s.retryAt)
+	again := s.state == Ready || s.state == Restarting || s.state == Failed && !time.Now().Before(s.retryAt)
 	s.mu.Unlock()
 	if !again {
 		return known

@@ -259,6 +259,45 @@ func TestRestarts(t *testing.T) {
 	})
 }
 
+// Everybody who names a server that failed waits for the attempt that the first
+// of them has begun.
+func TestNamedTwiceAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0 // the manager makes one after the other
+		var live *sdk.ServerSession
+		m := New(Options{Registry: &tool.Registry{}, Backoff: time.Second, dial: func(Config) (sdk.Transport, error) {
+			if tries++; tries == 1 {
+				return nil, errors.New("not yet")
+			}
+			time.Sleep(10 * time.Second)
+			here, there := sdk.NewInMemoryTransports()
+			s, err := goodServer().Connect(context.Background(), here, nil)
+			live = s
+			return renaming{there}, err
+		}})
+		if err := m.Start(Config{Name: "s"}); err != nil {
+			t.Fatal(err)
+		}
+		if missing := m.Wait(t.Context()); len(missing) != 1 {
+			t.Fatalf("it should have failed: %v", missing)
+		}
+		time.Sleep(time.Minute)
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * time.Second)
+				begun := time.Now()
+				if missing := m.Wait(t.Context(), "s"); len(missing) > 0 || time.Since(begun) != time.Duration(10-i)*time.Second {
+					t.Errorf("caller %d: %v after %v", i, missing, time.Since(begun))
+				}
+			})
+		}
+		wg.Wait()
+		m.Close()
+		live.Wait()
+	})
+}
+
 // deaf is a server that hears and says nothing.
 type deaf struct{}
 
