@@ -148,6 +148,28 @@ func TestAServerThatWantsInputFirst(t *testing.T) {
 	}
 }
 
+// A server that is lost between its question and the answer to it: the person is
+// not asked all over again by a call that is made anew.
+func TestLostWhileThePersonAnswers(t *testing.T) {
+	var r *rig
+	var asked atomic.Int64
+	r = newRig(t, Options{Elicit: func(ctx context.Context, server string, _ *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+		if asked.Add(1) == 1 {
+			c, err := r.acquire(ctx, server)
+			if err != nil {
+				return nil, err
+			}
+			c.drop()
+			<-c.ended
+		}
+		return &sdk.ElicitResult{Action: "accept"}, nil
+	}}, stdioServer("s", `modern:{"a":{"method":"elicitation/create","params":{"message":"who?","requestedSchema":{"type":"object","properties":{}}}}}`))
+	r.ready()
+	if res := r.call("mcp__s__t", `{}`); !strings.Contains(res.Text(), "MCP server s ended during the call") || asked.Load() != 1 {
+		t.Errorf("%+v, asked %d times", res, asked.Load())
+	}
+}
+
 // A server that asks for what it was told not to ask for gets the reason.
 func TestQuestionsThatAreRefused(t *testing.T) {
 	for method, want := range map[string]string{
