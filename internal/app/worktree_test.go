@@ -206,8 +206,8 @@ func TestWorktreeResume(t *testing.T) {
 	}
 }
 
-// Nobody moves what a subagent works in.
-func TestWorktreeBusy(t *testing.T) {
+// A worktree is not removed while a job of the session runs.
+func TestWorktreeJob(t *testing.T) {
 	s := inRepository(t, Options{ApprovalMode: "yolo", Mode: tool.Direct}, `{}`)
 	job := does(t, s, "run_shell_command", map[string]any{"command": "sleep 100", "is_background": true})
 	wants(t, job, "job-1")
