@@ -33,8 +33,8 @@ func (s *Schema) InnerReferences() []string { return slices.Clone(s.inner) }
 // A schema is refused when it is not valid JSON, breaks the form of its
 // keywords, has a reference that leads nowhere or to another document (none is
 // ever loaded; the meta-schemas are known), refers to itself without going
-// into a property or an item, or is larger than 4 MiB or deeper than 256
-// levels. The error says which keyword, where, and what it should be.
+// into a property or an item, is larger than 4 MiB or deeper than 256 levels, or
+// has patterns that take more than 1 MiB when compiled. The error says which keyword, where, and what it should be.
 func Compile(raw json.RawMessage) (*Schema, error) {
 	return compile(raw, nil)
 }
@@ -73,6 +73,9 @@ type compiler struct {
 	library *library
 	nodes   map[*value]*node
 	queue   []job
+
+	patterns patterns
+
 	dynamic bool
 	err     error
 	whole   *resource // that of the root

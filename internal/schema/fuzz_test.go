@@ -170,7 +170,7 @@ func judge(schema, value string) (valid, known bool) {
 	}
 	c := oracle.NewCompiler()
 	c.UseRegexpEngine(func(s string) (oracle.Regexp, error) {
-		p, err := compilePattern(s)
+		p, err := new(patterns).compile(s)
 		return oraclePattern{p}, err
 	})
 	if c.AddResource("mem:///x", doc) != nil {

@@ -224,7 +224,7 @@ func (k *keywords) pattern(keyword string, v *value) *pattern {
 		k.fail(keyword, "must be a string, not %s", v.describe())
 		return nil
 	}
-	p, err := compilePattern(v.text)
+	p, err := k.compiler.patterns.compile(v.text)
 	if err != nil {
 		k.fail(keyword, "%v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +22,15 @@ const (
 	maxPattern = 16 << 10
 	// maxBacktrack bounds the text given to the backtracking engine in bytes.
 	maxBacktrack = 1 << 20
+	// maxPatterns bounds what the patterns of one schema take when compiled, in
+	// bytes as cost counts them. The largest real schema takes a 24th of this.
+	maxPatterns = 1 << 20
+	// patternBytes, instBytes and textBytes are about what one pattern takes
+	// before its first instruction, one instruction of RE2, and one byte of a
+	// pattern for the backtracking engine.
+	patternBytes = 1 << 10
+	instBytes    = 64
+	textBytes    = 128
 )
 
 var errUnchecked = errors.New("the pattern takes too long on this text")
@@ -34,7 +44,38 @@ type pattern struct {
 	slow   *regexp2.Regexp
 }
 
-func compilePattern(source string) (*pattern, error) {
+// patterns compiles the patterns of one schema, each once, as long as all of
+// them together stay below maxPatterns: a few bytes of a pattern can stand for
+// thousands of instructions.
+type patterns struct {
+	known map[string]*pattern
+	spent int // bytes
+}
+
+func (ps *patterns) compile(source string) (*pattern, error) {
+	if p := ps.known[source]; p != nil {
+		return p, nil
+	}
+	p, err := ps.make(source)
+	if err != nil {
+		return nil, err
+	}
+	if ps.known == nil {
+		ps.known = map[string]*pattern{}
+	}
+	ps.known[source] = p
+	return p, nil
+}
+
+// spend takes n bytes for the pattern source, or says that there are not as many left.
+func (ps *patterns) spend(source string, n int) error {
+	if ps.spent += n + patternBytes; ps.spent > maxPatterns {
+		return fmt.Errorf("pattern %q: with it, the patterns of this schema take more than %d bytes when compiled; use fewer of them, or smaller repetitions", clip(source, 80), maxPatterns)
+	}
+	return nil
+}
+
+func (ps *patterns) make(source string) (*pattern, error) {
 	if len(source) > maxPattern {
 		return nil, fmt.Errorf("pattern is longer than %d bytes", maxPattern)
 	}
@@ -43,17 +84,41 @@ func compilePattern(source string) (*pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pattern %q: %w", clip(source, 80), err)
 	}
-	if p.linear, err = regexp.Compile(text); err == nil {
-		return p, nil
+	if tree, err := syntax.Parse(text, syntax.Perl); err == nil {
+		if err := ps.spend(source, cost(tree)); err != nil {
+			return nil, err
+		}
+		if p.linear, err = regexp.Compile(text); err == nil {
+			return p, nil
+		}
 	}
 	if text, err = translate(source, backtracking); err != nil {
 		return nil, fmt.Errorf("pattern %q: %w", clip(source, 80), err)
+	}
+	if err = ps.spend(source, textBytes*len(source)); err != nil {
+		return nil, err
 	}
 	if p.slow, err = regexp2.Compile(text, regexp2.None); err != nil {
 		return nil, fmt.Errorf("pattern %q is no regular expression that can be used: %w", clip(source, 80), err)
 	}
 	p.slow.MatchTimeout = matchLimit
 	return p, nil
+}
+
+// cost is about what RE2 needs for an expression, in bytes. What is repeated is
+// there as often as it may occur, which the parser limits to 1,000 times.
+func cost(re *syntax.Regexp) int {
+	n := instBytes + 4*len(re.Rune)
+	if re.Op == syntax.OpLiteral {
+		n = (instBytes + 4) * len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		n += cost(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min+1, re.Max, 1)
+	}
+	return n
 }
 
 // match reports whether s contains a match. spent is the time that this

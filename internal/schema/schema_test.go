@@ -310,7 +310,7 @@ func TestHostile(t *testing.T) {
 
 // The time of all matches of one validation counts together, however short each is.
 func TestPatternTimesAdd(t *testing.T) {
-	p, err := compilePattern("(?=a)(a+)+$")
+	p, err := new(patterns).compile("(?=a)(a+)+$")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,6 +347,37 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
+// What the patterns of one schema take when compiled is bounded, however few bytes
+// spell it, and one that is used often counts once.
+func TestPatternsAreBounded(t *testing.T) {
+	many := func(n int, format, value string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, ","+format+":"+value, i)
+		}
+		return "{" + b.String()[1:] + "}"
+	}
+	tests := []struct {
+		name, schema string
+		refused      bool
+	}{
+		{"nested repeats", `{"properties":` + many(12_000, `"p%d"`, `{"pattern":"((a{1,9}){1,9}){1,9}N"}`) + `}`, false},
+		{"different nested repeats", `{"patternProperties":` + many(12_000, `"((a{1,9}){1,9}){1,9}%d"`, `{}`) + `}`, true},
+		{"classes", `{"pattern":"` + strings.Repeat(`\\p{L}`, 2_500) + `"}`, true},
+		{"literals", `{"patternProperties":` + many(500, `"`+strings.Repeat("x", 1000)+`%d"`, `{}`) + `}`, true},
+		{"short", `{"patternProperties":` + many(12_000, `"%d"`, `{}`) + `}`, true},
+		{"backtracking", `{"patternProperties":` + many(12_000, `"(?=%d)"`, `{}`) + `}`, true},
+		{"references", `{"$defs":{"a":{"patternProperties":` + many(400, `"a{500}%d"`, `{}`) + `}},"$ref":"#/$defs/a"}`, true},
+		{"as many as people write", `{"patternProperties":` + many(500, `"^x-%d$"`, `{}`) + `}`, false},
+	}
+	for _, tt := range tests {
+		_, err := Compile(json.RawMessage(tt.schema))
+		if want := "the patterns of this schema take more than 1048576 bytes when compiled"; (err != nil) != tt.refused || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %.300v, want refused %v", tt.name, err, tt.refused)
+		}
+	}
+}
+
 // Patterns mean what they mean in ECMA-262, in either engine.
 func TestPatterns(t *testing.T) {
 	tests := []struct {
@@ -377,7 +408,7 @@ func TestPatterns(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, prefix := range []string{"", "(?=)", "(?!x{9}y)"} { // the latter two need the backtracking engine
-			p, err := compilePattern(prefix + tt.pattern)
+			p, err := new(patterns).compile(prefix + tt.pattern)
 			if err != nil {
 				t.Errorf("%s: %v", prefix+tt.pattern, err)
 				continue
@@ -392,7 +423,7 @@ func TestPatterns(t *testing.T) {
 		}
 	}
 	for pattern, text := range map[string]string{`^(?!-)[a-z-]+(?<!-)$`: "a-b", `^(a|b)\1$`: "aa", `^a{1,1001}$`: "aaa", `^(?<q>['"]).\k<q>$`: "'x'"} {
-		p, err := compilePattern(pattern)
+		p, err := new(patterns).compile(pattern)
 		if err != nil || p.linear != nil {
 			t.Errorf("%s: %v, linear %v", pattern, err, p != nil && p.linear != nil)
 			continue
