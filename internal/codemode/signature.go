@@ -24,8 +24,9 @@ import (
 //
 // The same bytes give the same text; required properties come first, otherwise
 // the schema's order is kept (S0-089, S0-095). The text is valid TypeScript
-// whatever the schema and the descriptions hold, and bounded. A schema that is
-// not JSON is said to be unreadable.
+// whatever the schema and the descriptions hold, and bounded: beyond
+// maxSignature, types are left out. A schema that is not JSON is said to be
+// unreadable.
 func signature(jsName, description string, input, output json.RawMessage) string {
 	return newTypeWriter().signature(jsName, description, input, output)
 }
@@ -49,12 +50,19 @@ func (w *typeWriter) signature(jsName, description string, input, output json.Ra
 	result += ">"
 	expanded := w.resolve(args + "\x01" + result)
 	args, result, _ = strings.Cut(expanded, "\x01")
+	params := w.parameters()
+	if len(params)+len(args)+len(result) > maxSignature {
+		params, result = "", "Promise<Result>"
+		if head, _, some := strings.Cut(args, ": "); some {
+			args = head + ": object /* see the schema */"
+		}
+	}
 
 	var b strings.Builder
 	if doc := docLines(description, maxToolDoc); doc != "" {
 		b.WriteString("/** " + doc + " */\n")
 	}
-	b.WriteString(propertyName(jsName) + w.parameters() + "(" + args + "): " + result)
+	b.WriteString(propertyName(jsName) + params + "(" + args + "): " + result)
 	return b.String()
 }
 

@@ -131,6 +131,9 @@ func writeNoteJSON(b *strings.Builder, v *jsonValue) {
 	case v.kind == '[':
 		b.WriteByte('[')
 		for i, item := range v.items {
+			if b.Len() > 4*maxNoteJSON {
+				return
+			}
 			if i > 0 {
 				b.WriteByte(',')
 			}
@@ -141,15 +144,18 @@ func writeNoteJSON(b *strings.Builder, v *jsonValue) {
 		b.WriteByte('{')
 		sep := ""
 		for _, name := range v.names {
+			if b.Len() > 4*maxNoteJSON {
+				return
+			}
 			if name == "description" && v.members[name].kind == '"' {
 				continue
 			}
-			b.WriteString(sep + propertyName(name) + ":")
+			b.WriteString(sep + propertyName(cutDoc(name, 4*maxNoteJSON)) + ":")
 			writeNoteJSON(b, v.members[name])
 			sep = ","
 		}
 		b.WriteByte('}')
 	default:
-		b.WriteString(literalType(v, 0))
+		writeLiteral(b, v, 0)
 	}
 }

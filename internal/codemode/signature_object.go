@@ -222,13 +222,10 @@ func (w *typeWriter) tuple(v *jsonValue, prefix []*jsonValue, rest *jsonValue) t
 	var parts []string
 	for i, item := range prefix {
 		t := w.schema(item)
-		text := t.text
 		if i >= minimum {
-			text = t.grouped() + "?"
+			t.text = t.grouped() + "?"
 		}
-		if t.note != "" {
-			text += " /* " + t.note + " */"
-		}
+		text := t.commented()
 		parts = append(parts, text)
 		if w.bytes += len(text); w.bytes > maxTypeBytes && i+1 < len(prefix) {
 			return tsType{text: "[" + strings.Join(parts, ", ") + ", ...unknown[] /* more: see the schema */]"}

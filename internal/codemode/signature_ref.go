@@ -161,10 +161,11 @@ func (w *typeWriter) resolve(text string) string {
 		}
 	}
 	out := w.expand(text)
-	for i := 0; i < len(w.refs); i++ { // declaring one may name others
+	for more := true; more; { // declaring one may name others
+		more = false
 		for _, r := range w.refs {
 			if r.named != "" && !r.done {
-				r.done = true
+				r.done, more = true, true
 				if r.final = w.expand(r.text); r.final == r.named { // it says nothing but itself
 					r.final = "unknown"
 				}
@@ -181,15 +182,18 @@ func (w *typeWriter) resolve(text string) string {
 
 func (w *typeWriter) nameReference(r *typeReference) {
 	name := r.name
-	for n := 2; slices.Contains(takenTypeNames, name) || w.names[name]; n++ {
-		name = r.name + strconv.Itoa(n)
+	for slices.Contains(takenTypeNames, name) || w.names[name] > 0 {
+		w.names[r.name] = max(w.names[r.name], 1) + 1
+		name = r.name + strconv.Itoa(w.names[r.name])
 	}
-	w.names[name] = true
+	w.names[name]++
 	r.named = name
 }
 
 // expand replaces the marks in text. It ends because what contains itself has
-// a name, and stays small because what is repeated is short.
+// a name, and stays small because what is repeated is short and no more is put
+// in place once there are maxTypeBytes: what refers to what is indented with
+// each step, which nobody has counted.
 func (w *typeWriter) expand(text string) string {
 	var b strings.Builder
 	for {
@@ -200,7 +204,11 @@ func (w *typeWriter) expand(text string) string {
 		}
 		number, after, _ := strings.Cut(rest, "\x03")
 		i, _ := strconv.Atoi(number)
-		b.WriteString(w.use(w.refs[i], b.String()))
+		if used := w.use(w.refs[i], b.String()); b.Len()+len(used) <= maxTypeBytes {
+			b.WriteString(used)
+		} else {
+			b.WriteString("unknown /* see the schema */")
+		}
 		text = after
 	}
 }

@@ -78,6 +78,7 @@ var signatureCases = []signatureCase{
 	{"implied_types", "", `{"properties":{"a":{"minLength":1},"b":{"minimum":0},"c":{"format":"date"},"d":{"items":{"type":"string"}},"e":{"description":"whatever"}},"required":["a"]}`, ``},
 	{"not_anything", "", `{"type":"object","properties":{"a":{"anyOf":[{"not":{}},{"type":"string"},{"type":"null"}]},"b":{"not":true}}}`, ``},
 	{"pattern_ends_in_star", "", `{"type":"object","properties":{"a":{"type":"string","pattern":"a*"},"m":{"type":"object","patternProperties":{"x*":true}},"u":{"anyOf":[{"type":"string","pattern":"u*"},{"type":"null"}]}}}`, ``},
+	{"tuple_pattern_ends_in_star", "", `{"type":"object","properties":{"t":{"type":"array","prefixItems":[{"type":"string","pattern":"a*"},{"type":"string","pattern":"b*","description":"}>; evil() /*"}],"minItems":1}}}`, `{"prefixItems":[{"type":"string","pattern":"c*"}],"items":{"type":"string","pattern":"d*"}}`},
 	{"deprecated_and_false", "", `{"type":"object","properties":{"old":{"type":"string","deprecated":true},"never":false,"ro":{"type":"string","readOnly":true,"description":"set by the server"}}}`, ``},
 	{"output_schema", "Counts.", `{"type":"object","properties":{"q":{"type":"string"}},"required":["q"]}`, `{"type":"object","properties":{"count":{"type":"integer","description":"how many"},"rows":{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"},"score":{"type":"number"}},"required":["id"]}}},"required":["count","rows"]}`},
 }
@@ -158,19 +159,56 @@ func TestSignatureIsBounded(t *testing.T) {
 		"literal":           `{"const":[` + numbered(100_000, `%d`) + `]}`,
 		"literal in values": `{"enum":[[` + numbered(100_000, `%d`) + `]]}`,
 		"name":              `{"type":"object","properties":{"` + strings.Repeat("n", 1_000_000) + `":{}},"required":["` + strings.Repeat("m", 1_000_000) + `"]}`,
+		"all of":            `{"allOf":[{"type":"object","additionalProperties":true},` + numbered(30_000, `{"type":"object","additionalProperties":true,"title":"%d"}`) + `]}`,
+		"all of types":      `{"allOf":[` + numbered(40_000, `{"type":"object","properties":{"p%d":{}}}`) + `]}`,
+		"words of a type":   `{"type":[` + numbered(100_000, `"t%d"`) + `]}`,
+		"one name":          `{"allOf":[` + numbered(5_000, `{"properties":{"a%[1]d":{"$ref":"#/$defs/d%[1]d/same"}}}`) + `],"$defs":{` + numbered(5_000, `"d%[1]d":{"same":{"properties":{"x":{"$ref":"#/$defs/d%[1]d/same"}}}}`) + `}}`,
+		"chain":             chain(38, 38, 3),
+		"wide chain":        chain(39, 4, 30),
+		"recursive chain":   `{"properties":{"a":{"$ref":"#/$defs/loop"}},` + strings.Replace(chain(38, 38, 3)[1:], `"$defs":{`, `"$defs":{"loop":{"properties":{"again":{"$ref":"#/$defs/loop"},"down":{"$ref":"#/$defs/d0"}}},`, 1),
+		"nested values":     nestedConst(200, 50_000),
 		"text":              `{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("long ", 1_000_000) + `"}}}`,
 	}
 	for name, schema := range tests {
 		start := time.Now()
 		sig := signature("f", strings.Repeat("words ", 100_000), json.RawMessage(schema), nil)
-		if len(sig) > 3*maxTypeBytes+maxToolDoc {
+		if len(sig) > maxSignature+maxToolDoc+100 {
 			t.Errorf("%s: %d bytes", name, len(sig))
+		}
+		if took := time.Since(start); took > time.Minute {
+			t.Errorf("%s: took %v", name, took)
 		}
 		if err := parseTypeScript(sig); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		t.Logf("%s: %d bytes in %v", name, len(sig), time.Since(start))
 	}
+}
+
+// chain is n definitions of objects that nest deep levels, each with as many
+// properties on each level, where the deepest refers to the next definition.
+func chain(n, deep, wide int) string {
+	var b strings.Builder
+	b.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)
+	for i := range n {
+		fmt.Fprintf(&b, `"d%d":`, i)
+		for range deep {
+			b.WriteString(`{"type":"object","properties":{` + numbered(wide, `"p%d":{"type":"string","description":"of it"}`) + `,"o":`)
+		}
+		fmt.Fprintf(&b, `{"$ref":"#/$defs/d%d"}`, i+1)
+		b.WriteString(strings.Repeat(`}}`, deep) + ",")
+	}
+	fmt.Fprintf(&b, `"d%d":{"type":"string"}}}`, n)
+	return b.String()
+}
+
+// nestedConst is a value in a value, deep times, each referred to as a schema.
+func nestedConst(deep, size int) string {
+	var refs []string
+	for i := range deep {
+		refs = append(refs, `{"$ref":"#/x`+strings.Repeat("/const", i)+`"}`)
+	}
+	return `{"allOf":[` + strings.Join(refs, ",") + `],"x":` + strings.Repeat(`{"const":`, deep) + `[` + numbered(size, `"%d"`) + `]` + strings.Repeat("}", deep) + `}`
 }
 
 // numbered is format with the numbers below n, with commas between.

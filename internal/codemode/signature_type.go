@@ -3,6 +3,7 @@ package codemode
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -13,6 +14,9 @@ const (
 	// told by its kind alone. The largest real schema takes a third of this.
 	maxTypeNodes = 6000
 	maxTypeBytes = 96 << 10
+	// maxSignature bounds the types of one signature as they are shown, with the
+	// indentation that maxTypeBytes does not count.
+	maxSignature = 2 * maxTypeBytes
 	// maxNameBytes and maxLiteralBytes bound one name of a property and one
 	// literal; a longer one is not shown.
 	maxNameBytes    = 1 << 10
@@ -21,6 +25,9 @@ const (
 	// one line.
 	maxOneLine = 80
 )
+
+// maxTypeWords bounds the words of one type keyword; JSON Schema knows seven.
+const maxTypeWords = 8
 
 const nameTooLong = "/* a name too long to show: see the schema */"
 
@@ -57,7 +64,7 @@ type typeWriter struct {
 	targets  map[*jsonValue]string // what is referred to, and how
 	refs     []*typeReference
 	refOf    map[*jsonValue]int
-	names    map[string]bool
+	names    map[string]int // how many types have asked for it
 	declared []string
 	depth    int
 	jumps    int
@@ -68,7 +75,7 @@ type typeWriter struct {
 }
 
 func newTypeWriter() *typeWriter {
-	return &typeWriter{refOf: map[*jsonValue]int{}, names: map[string]bool{}}
+	return &typeWriter{refOf: map[*jsonValue]int{}, names: map[string]int{}}
 }
 
 // document writes the type of a whole schema document.
@@ -224,9 +231,10 @@ func (w *typeWriter) parts(v *jsonValue) (parts []tsType, needs []string) {
 		}
 	}
 	if list := v.get("allOf", '['); list != nil {
+		shut := slices.ContainsFunc(list.items, closed)
 		for _, sub := range list.items {
 			switch {
-			case anyObject(sub) && slices.ContainsFunc(list.items, closed):
+			case shut && anyObject(sub):
 				// it would open what another part closes
 			case onlyRequired(sub) == "":
 				parts = append(parts, w.schema(sub))
@@ -288,7 +296,7 @@ func typesOf(v *jsonValue) []string {
 		case item.kind != '"':
 		case item.text == "null":
 			null = true
-		case !slices.Contains(types, item.text):
+		case len(types) < maxTypeWords && !slices.Contains(types, item.text):
 			types = append(types, item.text)
 		}
 	}
@@ -336,7 +344,9 @@ func (w *typeWriter) enum(values []*jsonValue) tsType {
 
 // literal is literalType for a value of any length.
 func (w *typeWriter) literal(v *jsonValue) string {
-	text := literalType(v, 0)
+	var b strings.Builder
+	writeLiteral(&b, v, 0)
+	text := b.String()
 	if len(text) > maxLiteralBytes {
 		text = "unknown /* a value too long to show: see the schema */"
 	}
@@ -344,32 +354,49 @@ func (w *typeWriter) literal(v *jsonValue) string {
 	return text
 }
 
-// literalType writes the type that has v as its only value.
-func literalType(v *jsonValue, depth int) string {
-	if depth > maxTypeDepth {
-		return "unknown"
+// writeLiteral writes the type that has v as its only value. What is longer than
+// maxLiteralBytes is written up to some place beyond that.
+func writeLiteral(b *strings.Builder, v *jsonValue, depth int) {
+	if b.Len() > maxLiteralBytes {
+		return
 	}
-	var parts []string
+	if depth > maxTypeDepth {
+		b.WriteString("unknown")
+		return
+	}
 	switch v.kind {
 	case 'n':
-		return "null"
+		b.WriteString("null")
 	case 't':
-		if v.truth {
-			return "true"
-		}
-		return "false"
+		b.WriteString(strconv.FormatBool(v.truth))
 	case '"':
-		return quoteTS(v.text)
+		b.WriteString(quoteTS(cutDoc(v.text, maxLiteralBytes)))
 	case '0':
-		return v.text
+		b.WriteString(v.text)
 	case '[':
-		for _, item := range v.items {
-			parts = append(parts, literalType(item, depth+1))
+		b.WriteByte('[')
+		for i, item := range v.items {
+			if b.Len() > maxLiteralBytes {
+				return
+			}
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			writeLiteral(b, item, depth+1)
 		}
-		return "[" + strings.Join(parts, ", ") + "]"
+		b.WriteByte(']')
+	case '{':
+		b.WriteByte('{')
+		for i, name := range v.names {
+			if b.Len() > maxLiteralBytes {
+				return
+			}
+			if i > 0 {
+				b.WriteString("; ")
+			}
+			b.WriteString(propertyName(cutDoc(name, maxLiteralBytes)) + ": ")
+			writeLiteral(b, v.members[name], depth+1)
+		}
+		b.WriteByte('}')
 	}
-	for _, name := range v.names {
-		parts = append(parts, propertyName(name)+": "+literalType(v.members[name], depth+1))
-	}
-	return "{" + strings.Join(parts, "; ") + "}"
 }

@@ -118,12 +118,14 @@ func uniteTypes(types []tsType) tsType {
 // intersectTypes writes an intersection; what says nothing is left out.
 func intersectTypes(types []tsType) tsType {
 	var kept []tsType
-	notes := []string{}
+	var notes []string
+	seen := map[string]bool{"unknown": true}
 	for _, t := range types {
 		if t.note != "" {
 			notes = append(notes, t.note)
 		}
-		if t.text != "unknown" && !slices.ContainsFunc(kept, func(k tsType) bool { return k.text == t.text }) {
+		if !seen[t.text] {
+			seen[t.text] = true
 			kept = append(kept, t)
 		}
 	}
