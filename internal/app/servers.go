@@ -161,7 +161,7 @@ func (s *Session) dropDenied() {
 
 // serverPattern begins the names of all tools of a server.
 func serverPattern(server string) string {
-	return strings.TrimSuffix(mcp.ToolName(server, "x"), "x")
+	return tool.ServerPrefix(server)
 }
 
 // headStart is what the first request gets before servers are started, for twenty

@@ -48,15 +48,19 @@ func (c *catalogue) update(all []*tool.Entry) {
 }
 
 func (c *catalogue) documents(server string, entries []*tool.Entry) []search.Document {
-	about := ""
+	about, prefix := "", tool.ServerPrefix(server)
 	if server != "" && c.about != nil {
 		about = c.about(server)
 	}
 	docs := make([]search.Document, len(entries))
 	for i, e := range entries {
 		sp := e.Spec()
+		short := sp.Short
+		if short == "" {
+			short = strings.TrimPrefix(sp.Name, prefix)
+		}
 		docs[i] = search.Document{
-			Name: sp.Name, Short: strings.TrimPrefix(sp.Name, "mcp__"+server+"__"), Title: sp.Title, Hint: sp.Hint,
+			Name: sp.Name, Short: short, Title: sp.Title, Hint: sp.Hint,
 			Server: server, ServerDescription: about, Description: sp.Description, Schema: sp.Input,
 		}
 	}

@@ -42,3 +42,27 @@ func TestCatalogueForgets(t *testing.T) {
 	}
 	has(0)
 }
+
+// The name that a server gave its tool is found first, whatever the server's name
+// or its own became when it was registered.
+func TestShortNameIsFirst(t *testing.T) {
+	var r tool.Registry
+	var c catalogue
+	prefix := tool.ServerPrefix("mail.app")
+	words := "send send mail mail the send mail of mail"
+	for _, sp := range []tool.Spec{
+		{Name: prefix + "send", Server: "mail.app", Title: words, Description: "None."},
+		{Name: prefix + "send_mail_1234", Server: "mail.app", Short: "send.mail"},
+		{Name: "mcp__b__mail_send", Server: "b", Title: words, Description: words, Hint: words},
+	} {
+		if err := r.Add(&named{sp}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.update(r.Tools())
+	for query, want := range map[string]string{"send": prefix + "send", "send.mail": prefix + "send_mail_1234"} {
+		if hits := c.index.Search(query, 3, nil); len(hits) == 0 || hits[0].Name != want {
+			t.Errorf("%s: got %v, want %s first", query, hits, want)
+		}
+	}
+}

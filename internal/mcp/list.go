@@ -212,6 +212,7 @@ func newRemote(s *server, d definition) (*remote, []string, error) {
 		Title:       excerpt(d.Title, 200),
 		Description: clean(d.Description),
 		Server:      s.cfg.Name,
+		Short:       d.Name,
 		Deferred:    !s.cfg.AlwaysLoad,
 		Hint:        excerpt(s.cfg.Description, 500),
 		Claims:      d.Annotations.claims(),

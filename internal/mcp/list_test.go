@@ -56,8 +56,9 @@ func FuzzToolName(f *testing.F) {
 		if len(got) > 64 || !form.MatchString(got) {
 			t.Errorf("%q", got)
 		}
-		if part := serverPart(server); strings.Contains(part, "__") || len(part) > maxServer || strings.HasSuffix(part, "_") {
-			t.Errorf("server part %q", part)
+		prefix := tool.ServerPrefix(server)
+		if part := strings.TrimSuffix(strings.TrimPrefix(prefix, "mcp__"), "__"); !strings.HasPrefix(got, prefix) || strings.Contains(part, "__") || len(part) > 28 || strings.HasSuffix(part, "_") {
+			t.Errorf("server part %q of %q", part, got)
 		}
 	})
 }

@@ -284,9 +284,10 @@ func (s *scope) deferred(sp *Spec) bool {
 	return sp.Deferred || sp.Seldom && s.code
 }
 
-// serves says whether some tool of a server may be in the scope.
+// serves says whether some tool of a server may be in the scope. A list can name
+// the server as it is configured or as it stands in the names of its tools.
 func (s *scope) serves(server string) bool {
-	all := serverPrefix + server + "__*"
+	all := ServerPrefix(server) + "*"
 	if s.none || s.disallow.exact[serverPrefix+server] || s.disallow.covers(all) {
 		return false
 	}

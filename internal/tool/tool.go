@@ -113,6 +113,7 @@ type Spec struct {
 	Seldom bool
 	Hint   string // search words that the name and description lack
 	Server string // the MCP server it comes from; empty for our own
+	Short  string // the name that this server gave it, whatever that holds; for search alone
 	// Claims are what its server says of it and what a person who has to approve a
 	// call should read: short, our own words. They decide nothing.
 	Claims []string

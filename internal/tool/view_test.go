@@ -428,12 +428,16 @@ func BenchmarkUnknownTool(b *testing.B) {
 
 // Whether a scope may hold a tool of a server is known before the server is.
 func TestServes(t *testing.T) {
+	prefix := tool.ServerPrefix("mail.app")
+	if strings.Contains(prefix, ".") {
+		t.Fatalf("%s keeps its dot", prefix)
+	}
 	for _, tc := range []struct {
 		name  string
 		scope tool.Scope
 		want  []string
 	}{
-		{"everything", tool.Scope{}, []string{"git", "git__hub", "s"}},
+		{"everything", tool.Scope{}, []string{"git", "git__hub", "mail.app", "s"}},
 		{"a server", tool.Scope{Allow: []string{"mcp__s"}}, []string{"s"}},
 		{"a server whose name looks like a tool", tool.Scope{Allow: []string{"mcp__git__hub"}}, []string{"git", "git__hub"}},
 		{"a tool", tool.Scope{Allow: []string{"read", "mcp__s__x"}}, []string{"s"}},
@@ -441,14 +445,22 @@ func TestServes(t *testing.T) {
 		{"a pattern beyond one", tool.Scope{Allow: []string{"mcp__g*"}}, []string{"git", "git__hub"}},
 		{"no server", tool.Scope{Allow: []string{"read"}}, nil},
 		{"nothing", tool.Scope{Allow: []string{}}, nil},
-		{"without a server", tool.Scope{Disallow: []string{"mcp__s"}}, []string{"git", "git__hub"}},
-		{"without some tools of one", tool.Scope{Disallow: []string{"mcp__s__x", "mcp__s__y*"}}, []string{"git", "git__hub", "s"}},
+		{"without a server", tool.Scope{Disallow: []string{"mcp__s"}}, []string{"git", "git__hub", "mail.app"}},
+		{"without some tools of one", tool.Scope{Disallow: []string{"mcp__s__x", "mcp__s__y*"}}, []string{"git", "git__hub", "mail.app", "s"}},
 		{"without any", tool.Scope{Disallow: []string{"mcp__*"}}, nil},
+		{"a registered name of a tool", tool.Scope{Allow: []string{prefix + "send"}}, []string{"mail.app"}},
+		{"a registered name of a server", tool.Scope{Allow: []string{strings.TrimSuffix(prefix, "__")}}, []string{"mail.app"}},
+		{"a configured name that is changed", tool.Scope{Allow: []string{"mcp__mail.app"}}, []string{"mail.app"}},
+		{"a pattern of registered names", tool.Scope{Allow: []string{prefix + "s*"}}, []string{"mail.app"}},
+		{"a name that no tool gets", tool.Scope{Allow: []string{"mcp__mail.app__send"}}, nil},
+		{"without a registered name of a server", tool.Scope{Disallow: []string{strings.TrimSuffix(prefix, "__")}}, []string{"git", "git__hub", "s"}},
+		{"without all registered names of a server", tool.Scope{Disallow: []string{prefix + "*"}}, []string{"git", "git__hub", "s"}},
+		{"without a configured name that is changed", tool.Scope{Disallow: []string{"mcp__mail.app"}}, []string{"git", "git__hub", "s"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			v := registry(t).View(tool.Code, tc.scope)
 			var got []string
-			for _, s := range []string{"git", "git__hub", "s"} {
+			for _, s := range []string{"git", "git__hub", "mail.app", "s"} {
 				if v.Serves(s) {
 					got = append(got, s)
 				}
