@@ -114,13 +114,12 @@ func (s *Search) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, er
 	if err != nil {
 		return tool.Result{}, err
 	}
-	inv.Reviews.Tell(f.entries...)
 	text, err := f.Text()
 	if err != nil {
 		return tool.Result{}, err
 	}
 	r := tool.Text(text)
-	r.Uncut = true
+	r.Uncut, r.Told = true, f.entries
 	return r, nil
 }
 

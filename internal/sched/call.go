@@ -30,7 +30,8 @@ type job struct {
 	by      *program // that made the call; nil for a model's
 	// owed says that the finalizer has to see the result (ruling 4).
 	owed    bool
-	settled bool // nothing is observed any more; guarded by Runtime.observing
+	told    []*tool.Entry // definitions that the result gives the model
+	settled bool          // nothing is observed any more; guarded by Runtime.observing
 }
 
 func (j *job) fail(r tool.Result) { j.result = &r }
@@ -81,18 +82,14 @@ func (rt *Runtime) submit(ctx context.Context, view func() *tool.View, turn *gro
 	return j
 }
 
-// outdated refuses a call that was written by another definition than the one that
-// would run: as it was declared to the model, or, for a call of a program, as the
-// model found it. What came out of tool_call was looked at there.
+// outdated refuses a model's call that was written by another definition than the
+// one that would run: as it was declared to the model. What a program calls, and
+// what came out of tool_call, is held to what the model found (resolve).
 func (j *job) outdated(shown *tool.Entry) bool {
-	if shown == nil || j.bridge || j.entry.Same(shown) {
+	if shown == nil || j.bridge || j.nested || j.entry.Same(shown) {
 		return false
 	}
-	why := "the definition of %s changed after it was declared to you, so nothing was run; the new one is declared now: read it and repeat the call"
-	if j.nested {
-		why = "the definition of %s changed after you read it, so this call was not run; look at it again (tool_search finds it with select:%[1]s) and write the program anew"
-	}
-	j.fail(tool.Fail(tool.CodeStale, why, j.call.Name))
+	j.fail(tool.Fail(tool.CodeStale, "the definition of %s changed after it was declared to you, so nothing was run; the new one is declared now: read it and repeat the call", j.call.Name))
 	return true
 }
 
@@ -335,7 +332,7 @@ func (rt *Runtime) invoke(ctx context.Context, j *job, v *tool.View) (r tool.Res
 			r = tool.Fail(tool.CodeFailed, "%s failed: %v", j.call.Name, p)
 		}
 	}()
-	inv := &tool.Invocation{Call: j.traced(), View: v, Access: owned(j.access), Reviews: j.reviews, Progress: func(p msg.Part) {
+	inv := &tool.Invocation{Call: j.traced(), View: v, Access: owned(j.access), Progress: func(p msg.Part) {
 		rt.observe(j, Event{Kind: Progress, Part: p})
 	}, Yield: func() func() {
 		rt.gate.yield(&j.ticket)
@@ -410,6 +407,10 @@ func (rt *Runtime) settle(ctx context.Context, j *job) tool.Result {
 		complete(r)
 	}
 	rt.tell(j, r)
+	if r.Status == tool.Success {
+		j.told = r.Told
+	}
+	r.Told = nil
 	r.CallID, r.Name = j.given, j.call.Name
 	r.Notes = j.notes
 	rt.budget(j, r)

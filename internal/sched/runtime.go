@@ -117,6 +117,11 @@ func (rt *Runtime) start(ctx context.Context, view func() *tool.View, by *progra
 	left.Store(int64(len(jobs)) + 1)
 	finish := func() {
 		if left.Add(-1) == 0 {
+			if by == nil { // only now can the model read what its searches found
+				for _, j := range jobs {
+					rt.reviews.Tell(j.told...)
+				}
+			}
 			close(out)
 			done()
 		}

@@ -452,28 +452,6 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// A program's call is refused when its tool is not as the model found it.
-func TestShownToAProgram(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, tool.Code)
-		was := r.add(r.worker()).view().Visible("work")
-		next := r.worker()
-		next.spec.Description = "other"
-		now := r.add(next).view().Visible("work")
-		work := func(shown *tool.Entry) tool.Call {
-			return tool.Call{Name: "work", Args: json.RawMessage(`{"n":1}`), Shown: shown}
-		}
-		got := r.nested(t.Context(), work(was), work(now), work(nil))
-		if diff := cmp.Diff([]string{"STALE_TOOL", "", ""}, codes(got)); diff != "" {
-			t.Error(diff)
-		}
-		const want = "the definition of work changed after you read it, so this call was not run; look at it again (tool_search finds it with select:work) and write the program anew"
-		if got[0].Text() != want || got[1].Text() != `ran with {"n":1}` {
-			t.Errorf("%q", texts(got))
-		}
-	})
-}
-
 // The events of a call and of the calls nested in it: in order, once, with the
 // true name, source and parent. S0-168 S0-176 S0-177 S0-178 S0-179 S0-181
 // S0-256 S0-257 S0-258 S0-073

@@ -12,9 +12,8 @@ import (
 // told, whole: by a search, or in exec's description. A call of such a tool is
 // refused as STALE_TOOL once its definition is another one, since the model wrote
 // it by the old one. What was never told is not remembered; its calls are held to
-// the schema that is in force. The executor of each agent has one, and makes it
-// part of what its tools are invoked with. The zero Reviews is empty, a nil one
-// remembers nothing. It is safe for concurrent use.
+// the schema that is in force. The executor of each agent has one. The zero
+// Reviews is empty, a nil one remembers nothing. It is safe for concurrent use.
 type Reviews struct {
 	mu       sync.Mutex
 	told     map[string]review

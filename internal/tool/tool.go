@@ -142,9 +142,10 @@ type Call struct {
 	// nil for every call that a model made. No hook, policy, observer or tool
 	// ever gets to see it.
 	Parent *Parent
-	// Shown is the definition that the model was sent before it made the call, or
-	// that it found before it wrote the program which makes it; nil when that is
-	// not known. A call whose tool has another one by now is refused as STALE_TOOL. Like Parent, nobody beyond the executor sees it.
+	// Shown is the definition that the model was sent before it made the call; nil
+	// when that is not known, and not looked at when a program makes the call or
+	// tool_call names it. A call whose tool has another one by now is refused as
+	// STALE_TOOL. Like Parent, nobody beyond the executor sees it.
 	Shown *Entry
 	// ParentID is for traces and people. No decision reads it (ruling 3).
 	ParentID string
@@ -205,7 +206,11 @@ type Result struct {
 	// Said is what hooks say of the call to the model that caused it. The executor
 	// takes it out: it becomes text of the result that this model reads, which for
 	// a nested call is that of its exec.
-	Said    []string
+	Said []string
+	// Told are the definitions that the result gives the model whole. The executor
+	// takes them out, and remembers them (Reviews) when all calls of the turn have
+	// settled: what the same turn holds was written before anybody read this.
+	Told    []*Entry
 	Display any // for a surface: a diff, a program's outcome; never sent to a model
 }
 
@@ -238,8 +243,6 @@ type Invocation struct {
 	// of the arguments that are in Call. The body touches what it names and
 	// nothing else, whatever the names in the arguments mean by now.
 	Access Access
-	// Reviews is what the model that the call is made for was told of tools.
-	Reviews *Reviews
 	// Progress tells observers how far the call is. It is never nil.
 	Progress func(msg.Part)
 	// Yield lends the call's slot to other calls while the body waits for a
