@@ -284,5 +284,5 @@ func escaped(v any) ([]byte, error) {
 }
 
 func mustEscape(r rune) bool {
-	return r == '<' || r == 0x2028 || r == 0x2029 || invisibleRune(r)
+	return r == '<' || r == 0x2028 || r == 0x2029 || msg.Invisible(r)
 }

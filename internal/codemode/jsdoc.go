@@ -3,8 +3,9 @@ package codemode
 import (
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"capstan/internal/msg"
 )
 
 const (
@@ -66,7 +67,7 @@ func commentText(s string) string {
 		switch {
 		case r == '\t' || r == '\n' || r == '\r' || r == 0x2028 || r == 0x2029 || r == 0x85:
 			return ' '
-		case invisibleRune(r):
+		case msg.Invisible(r):
 			return -1
 		}
 		return r
@@ -77,20 +78,6 @@ func commentText(s string) string {
 		s += " "
 	}
 	return s
-}
-
-// invisibleRune reports characters that show nothing or reorder what is around
-// them. The joiners stay: scripts and emoji need them.
-func invisibleRune(r rune) bool {
-	switch {
-	case unicode.IsControl(r), r == 0xFEFF, r == 0x200B, r == 0x2060, r == 0x00AD, r == 0x061C, r == 0x200E, r == 0x200F:
-		return true
-	case r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069:
-		return true
-	case r >= 0xE0000 && r <= 0xE0FFF: // tags: text that only a model sees
-		return true
-	}
-	return false
 }
 
 // cutDoc cuts s at a rune boundary, and says so.
@@ -120,7 +107,7 @@ func quoteTS(s string) string {
 			b.WriteString("\\u0060")
 		case r == '*' && strings.HasPrefix(s[i:], "*/"): // the literal may stand in a comment
 			b.WriteString("\\u002a")
-		case invisibleRune(r), r == 0x2028, r == 0x2029:
+		case msg.Invisible(r), r == 0x2028, r == 0x2029:
 			if r > 0xffff {
 				fmt.Fprintf(&b, `\u{%x}`, r)
 			} else {

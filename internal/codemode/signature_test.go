@@ -360,7 +360,7 @@ func FuzzSignature(f *testing.F) {
 		if err := parseTypeScript(sig); err != nil {
 			t.Fatalf("%v\n%s", err, sig)
 		}
-		if strings.Contains(sig, "```") || strings.ContainsAny(sig, "\u2028\u2029\u202e\x00\x01\x02\x03") {
+		if strings.Contains(sig, "```") || strings.ContainsAny(sig, "\u2028\u2029\u202e\u2062\u206a\u180e\ufff9\u115f\u3164\ufe01\U000e0041\x00\x01\x02\x03") {
 			t.Fatalf("harmful characters in %q", sig)
 		}
 		if again := signature(name, description, input, output); again != sig {

@@ -17,6 +17,8 @@ import (
 
 	strict "github.com/go-json-experiment/json"
 	"github.com/tailscale/hujson"
+
+	"capstan/internal/msg"
 )
 
 // The ways to reach a server.
@@ -334,7 +336,7 @@ func nearest(key string) string {
 
 // excerpt is the beginning of a text in one line, fit to be shown.
 func excerpt[T ~string | ~[]byte](s T, n int) string {
-	return cut(strings.Join(strings.Fields(clean(string(s))), " "), n)
+	return cut(strings.Join(strings.Fields(shown(string(s))), " "), n)
 }
 
 // cut shortens s to n bytes and says that it did.
@@ -361,4 +363,16 @@ func clean(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// shown is clean for what a server says of itself and its tools: all that shows
+// nothing is left out too, for a person who approves it would not see what the
+// model reads (S1-031). A result is data, and keeps it.
+func shown(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && msg.Invisible(r) {
+			return -1
+		}
+		return r
+	}, clean(s))
 }

@@ -210,7 +210,7 @@ func newRemote(s *server, d definition) (*remote, []string, error) {
 	t.spec = tool.Spec{
 		Name:        ToolName(s.cfg.Name, d.Name),
 		Title:       excerpt(d.Title, 200),
-		Description: clean(d.Description),
+		Description: shown(d.Description),
 		Server:      s.cfg.Name,
 		Short:       d.Name,
 		Deferred:    !s.cfg.AlwaysLoad,

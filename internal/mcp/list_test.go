@@ -108,6 +108,20 @@ func TestListsThatAreWrong(t *testing.T) {
 	}
 }
 
+// What a server says of its tools holds nothing that only a model sees; line ends,
+// tabs and joiners stay. S1-031
+func TestNothingInvisibleIsSaid(t *testing.T) {
+	s := &server{cfg: Config{Name: "s"}}
+	hidden := "\u2062\u2064\u206a\u180e\ufff9\u115f\u3164\ufe01\U000e0041\u202e\x1b"
+	got, _, err := newRemote(s, definition{Name: "t", Title: "a" + hidden + "b", Description: "one" + hidden + "\n\ttwo\u200dthree"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"ab", "one\n\ttwo\u200dthree"}, []string{got.spec.Title, got.spec.Description}); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // BUG-MC-10
 func TestEndlessCursors(t *testing.T) {
 	r := newRig(t, Options{}, stdioServer("same", "cursor"), stdioServer("other", "endless"))

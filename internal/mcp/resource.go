@@ -79,7 +79,7 @@ func (m *Manager) Resources(ctx context.Context, server string) ([]Resource, err
 			return false
 		}
 		list = append(list, Resource{Server: server, URI: clean(r.URI), Template: clean(r.Template), Name: excerpt(r.Name, 500),
-			Title: excerpt(r.Title, 500), Description: cut(clean(r.Description), 2000), MIMEType: excerpt(r.MIMEType, 100)})
+			Title: excerpt(r.Title, 500), Description: cut(shown(r.Description), 2000), MIMEType: excerpt(r.MIMEType, 100)})
 		return true
 	})
 	return list, err
@@ -115,7 +115,7 @@ func (m *Manager) Prompts(ctx context.Context, server string) ([]Prompt, error) 
 		if err := strict.Unmarshal(raw, &p, lenient); err != nil || p.Name == "" {
 			return false
 		}
-		list = append(list, Prompt{server, p.Name, excerpt(p.Title, 500), cut(clean(p.Description), 2000), p.Arguments})
+		list = append(list, Prompt{server, p.Name, excerpt(p.Title, 500), cut(shown(p.Description), 2000), p.Arguments})
 		return true
 	})
 	return list, err

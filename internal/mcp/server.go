@@ -126,7 +126,7 @@ func (s *server) connect(ctx context.Context) (*conn, error) {
 	s.mu.Lock()
 	s.stderr = c.stderr
 	if r := c.session.InitializeResult(); r != nil {
-		s.advice = cut(clean(r.Instructions), maxDescription)
+		s.advice = cut(shown(r.Instructions), maxDescription)
 		if r.ServerInfo != nil {
 			s.said = excerpt(r.ServerInfo.Name+" "+r.ServerInfo.Version, 200)
 		}
