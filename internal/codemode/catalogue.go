@@ -1,9 +1,9 @@
 package codemode
 
 import (
+	"context"
 	"slices"
 	"strings"
-	"sync"
 
 	"capstan/internal/search"
 	"capstan/internal/tool"
@@ -16,17 +16,27 @@ type catalogue struct {
 	about func(server string) string
 	index search.Index
 
-	mu      sync.Mutex // held while the index is brought up to date
+	turn    chan struct{} // holds one while the index is brought up to date
 	all     []*tool.Entry
 	sources map[string][]*tool.Entry // by server; ours is ""
 }
 
-// update makes the index one of these tools, which are sorted by name.
-func (c *catalogue) update(all []*tool.Entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func newCatalogue(about func(server string) string) catalogue {
+	return catalogue{about: about, turn: make(chan struct{}, 1), sources: map[string][]*tool.Entry{}}
+}
+
+// update makes the index one of these tools, which are sorted by name. It ends
+// with an error when ctx does, between two sources or while another caller is at
+// it; what was done until then stays.
+func (c *catalogue) update(ctx context.Context, all []*tool.Entry) error {
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-c.turn }()
 	if len(all) == len(c.all) && (len(all) == 0 || &all[0] == &c.all[0]) {
-		return // a registry never changes a list that it gave away
+		return nil // a registry never changes a list that it gave away
 	}
 	now := map[string][]*tool.Entry{}
 	for _, e := range all {
@@ -35,16 +45,23 @@ func (c *catalogue) update(all []*tool.Entry) {
 		}
 	}
 	for server, entries := range now {
-		if !slices.Equal(entries, c.sources[server]) {
-			c.index.Replace(server, c.documents(server, entries))
+		if slices.Equal(entries, c.sources[server]) {
+			continue
 		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c.index.Replace(server, c.documents(server, entries))
+		c.sources[server] = entries
 	}
 	for server := range c.sources {
 		if now[server] == nil {
 			c.index.Replace(server, nil)
+			delete(c.sources, server)
 		}
 	}
-	c.all, c.sources = all, now
+	c.all = all
+	return nil
 }
 
 func (c *catalogue) documents(server string, entries []*tool.Entry) []search.Document {

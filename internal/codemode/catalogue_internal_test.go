@@ -2,6 +2,7 @@ package codemode
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"capstan/internal/tool"
@@ -19,10 +20,12 @@ func (n *named) Run(context.Context, *tool.Invocation) (tool.Result, error) {
 // would still count for how rare a word is.
 func TestCatalogueForgets(t *testing.T) {
 	var r tool.Registry
-	var c catalogue
+	c := newCatalogue(nil)
 	has := func(want int) {
 		t.Helper()
-		c.update(r.Tools())
+		if err := c.update(t.Context(), r.Tools()); err != nil {
+			t.Error(err)
+		}
 		if got := c.index.Len(); got != want {
 			t.Errorf("%d documents, want %d", got, want)
 		}
@@ -47,7 +50,7 @@ func TestCatalogueForgets(t *testing.T) {
 // or its own became when it was registered.
 func TestShortNameIsFirst(t *testing.T) {
 	var r tool.Registry
-	var c catalogue
+	c := newCatalogue(nil)
 	prefix := tool.ServerPrefix("mail.app")
 	words := "send send mail mail the send mail of mail"
 	for _, sp := range []tool.Spec{
@@ -59,10 +62,38 @@ func TestShortNameIsFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.update(r.Tools())
+	if err := c.update(t.Context(), r.Tools()); err != nil {
+		t.Fatal(err)
+	}
 	for query, want := range map[string]string{"send": prefix + "send", "send.mail": prefix + "send_mail_1234"} {
 		if hits := c.index.Search(query, 3, nil); len(hits) == 0 || hits[0].Name != want {
 			t.Errorf("%s: got %v, want %s first", query, hits, want)
 		}
+	}
+}
+
+// Who waits while another caller brings the index up to date, or is cancelled on
+// its way, ends; what is missing then comes with the next update.
+func TestCatalogueEndsWithItsCaller(t *testing.T) {
+	var r tool.Registry
+	if err := r.Add(&named{tool.Spec{Name: "mcp__a__x", Server: "a"}}, &named{tool.Spec{Name: "mcp__b__x", Server: "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	var c catalogue
+	ctx, cancel := context.WithCancel(t.Context())
+	c = newCatalogue(func(string) string {
+		done, gone := context.WithCancel(t.Context())
+		gone()
+		if err := c.update(done, r.Tools()); !errors.Is(err, context.Canceled) { // would wait for itself
+			t.Errorf("beside another one: %v", err)
+		}
+		cancel() // the first source is under way
+		return ""
+	})
+	if err := c.update(ctx, r.Tools()); !errors.Is(err, context.Canceled) || c.index.Len() != 1 {
+		t.Errorf("cancelled: %v, %d documents", err, c.index.Len())
+	}
+	if err := c.update(t.Context(), r.Tools()); err != nil || c.index.Len() != 2 {
+		t.Errorf("again: %v, %d documents", err, c.index.Len())
 	}
 }

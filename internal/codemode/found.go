@@ -81,12 +81,17 @@ func (s *Search) Find(ctx context.Context, v *tool.View, query string, most int)
 	f.count(v, s.opt.Servers)
 	names, selects := search.Select(query)
 	if selects {
-		f.selected(v, names)
+		f.selected(ctx, v, names)
 	} else {
-		s.update(s.opt.Registry.Tools())
-		f.ranked(v, s.index.Search(query, most+maxLines, func(name string) bool { return v.Find(name) != nil }), most)
+		if err := s.update(ctx, s.opt.Registry.Tools()); err != nil {
+			return nil, err
+		}
+		f.ranked(ctx, v, s.index.Search(query, most+maxLines, func(name string) bool { return v.Find(name) != nil }), most)
 	}
 	f.explain(v, selects)
+	if err := ctx.Err(); err != nil { // the rest was left out
+		return nil, err
+	}
 	return f, nil
 }
 
@@ -109,7 +114,7 @@ func (f *Found) count(v *tool.View, servers []string) {
 
 // selected gives tools by their names. One that is selected alone is given
 // whole whatever its size.
-func (f *Found) selected(v *tool.View, names []string) {
+func (f *Found) selected(ctx context.Context, v *tool.View, names []string) {
 	switch {
 	case len(names) == 0:
 		f.Hint = "select: takes names, as in select:NAME,NAME. "
@@ -130,6 +135,9 @@ func (f *Found) selected(v *tool.View, names []string) {
 		room = 1 << 30
 	}
 	for _, e := range found {
+		if ctx.Err() != nil {
+			return
+		}
 		if !f.whole(v, e, &room) {
 			f.line(e)
 		}
@@ -138,9 +146,12 @@ func (f *Found) selected(v *tool.View, names []string) {
 
 // ranked gives the best hits whole, as many as are wanted and fit, and a line
 // for each of the next ones.
-func (f *Found) ranked(v *tool.View, hits []search.Hit, most int) {
+func (f *Found) ranked(ctx context.Context, v *tool.View, hits []search.Hit, most int) {
 	room := maxWhole
 	for i, h := range hits {
+		if ctx.Err() != nil {
+			return
+		}
 		e := v.Find(h.Name)
 		if e == nil || i < most && f.whole(v, e, &room) {
 			continue

@@ -43,8 +43,7 @@ type Search struct {
 
 // NewSearch returns tool_search.
 func NewSearch(o SearchOptions) *Search {
-	s := &Search{opt: o}
-	s.catalogue.about = o.About
+	s := &Search{opt: o, catalogue: newCatalogue(o.About)}
 	s.spec = tool.Spec{
 		Name:        tool.ToolSearchName,
 		Title:       "Tool search",

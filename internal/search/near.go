@@ -7,8 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// maxGuesses is how many words of the index an unknown one is taken for.
-const maxGuesses = 3
+const (
+	// maxGuesses is how many words of the index an unknown one is taken for.
+	maxGuesses = 3
+	// maxLooked and maxBegun bound the words of one source that an unknown one is
+	// compared with, and those that begin with it; maxCandidates is for all
+	// sources. Real ones stay below half of them.
+	maxLooked     = 8 << 10
+	maxBegun      = 1 << 10
+	maxCandidates = 4 << 10
+)
 
 // guess is a word that may have been meant.
 type guess struct {
@@ -29,9 +37,11 @@ func (st *state) near(text string) []string {
 	first, _ := utf8.DecodeRuneInString(text)
 	head := string(first)
 	for _, s := range st.segments {
-		at, _ := slices.BinarySearch(s.words, text)
-		for ; at < len(s.words) && strings.HasPrefix(s.words[at], text); at++ {
-			best[s.words[at]] = guess{text: s.words[at]}
+		for _, w := range from(s.words, text, maxBegun) {
+			if !strings.HasPrefix(w, text) || len(best) == maxCandidates {
+				break
+			}
+			best[w] = guess{text: w}
 		}
 	}
 	if len(best) == 0 && length >= 4 {
@@ -52,6 +62,12 @@ func (st *state) near(text string) []string {
 	return out
 }
 
+// from is at most n of the sorted words, from the first that is not before text.
+func from(sorted []string, text string, n int) []string {
+	at, _ := slices.BinarySearch(sorted, text)
+	return sorted[at:min(len(sorted), at+n)]
+}
+
 // misspelled collects the words within reach of text.
 func (st *state) misspelled(text, head string, length int, best map[string]guess) {
 	limit := 1
@@ -60,9 +76,10 @@ func (st *state) misspelled(text, head string, length int, best map[string]guess
 	}
 	var d distance
 	for _, s := range st.segments {
-		at, _ := slices.BinarySearch(s.words, head)
-		for ; at < len(s.words) && strings.HasPrefix(s.words[at], head); at++ {
-			w := s.words[at]
+		for _, w := range from(s.words, head, maxLooked) {
+			if !strings.HasPrefix(w, head) || len(best) == maxCandidates {
+				break
+			}
 			if _, done := best[w]; done || len(w) > len(text)+limit*utf8.UTFMax || len(text) > len(w)+limit*utf8.UTFMax {
 				continue
 			}

@@ -517,3 +517,35 @@ func TestKin(t *testing.T) {
 		}
 	}
 }
+
+// A source of many tools with many words of their own has a share of the index and
+// no more: its later tools are found by name, and those of others as before.
+func TestSourceIsBounded(t *testing.T) {
+	var flood []Document
+	for i := range 150 {
+		var b strings.Builder
+		for j := range 1500 {
+			fmt.Fprintf(&b, "ticke%dx%d ", j, i)
+		}
+		flood = append(flood, Document{Name: fmt.Sprintf("flood_%d", i), Description: b.String(), Schema: []byte(`{"properties":{"param` + fmt.Sprint(i) + `":{}}}`)})
+	}
+	var x Index
+	x.Replace("a flood", flood)
+	x.Replace("git", []Document{{Name: "open", Description: "Opens tickets."}, {Name: "close", Description: "Closes tickets."}})
+	seg := x.state.Load().segments[0]
+	if most := maxSourceTerms + fieldsOfOne; seg.source != "a flood" || len(seg.terms) > most || len(seg.docs) != len(flood) {
+		t.Errorf("%s: %d terms of %d documents", seg.source, len(seg.terms), len(seg.docs))
+	}
+	for query, want := range map[string]string{"flood_0": "flood_0", "flood_149": "flood_149", "param3": "flood_3", "tickt": "close", "ticke": "close"} {
+		got := ""
+		if hits := x.Search(query, 1, nil); len(hits) > 0 {
+			got = hits[0].Name
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", query, got, want)
+		}
+	}
+}
+
+// fieldsOfOne is what the document that reaches the bound may have beyond it.
+const fieldsOfOne = 2 * maxTokens
