@@ -99,6 +99,33 @@ func TestSignalWhileBlocked(t *testing.T) {
 	}
 }
 
+// Who looks at tools and waits for a server that does not answer is interrupted as
+// everywhere.
+func TestSignalWhileServersStart(t *testing.T) {
+	for _, args := range [][]string{{"tools", "search", "x"}, {"tools", "show", "x"}} {
+		t.Run(args[1], func(t *testing.T) {
+			w := newWaiting(t, args)
+			dir := w.cmd.Dir
+			settings := `{"mcpServers": {"silent": {"command": "sh", "args": ["-c", "touch \"$0\"; exec sleep 300", "` + filepath.Join(dir, "ready") + `"]}}}`
+			if err := os.MkdirAll(filepath.Join(dir, ".capstan"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, ".capstan", "settings.json"), []byte(settings), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w.start(t)
+			w.until(t, "the server is started", func() bool {
+				_, err := os.Stat(filepath.Join(dir, "ready"))
+				return err == nil
+			})
+			w.signal(t, syscall.SIGINT)
+			if code := w.end(t); code != 130 {
+				t.Errorf("exit code %d, want 130; stderr: %s", code, w.stderr())
+			}
+		})
+	}
+}
+
 // blocked says whether a thread of the process waits in a pipe.
 func blocked(pid int) bool {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"capstan/internal/app"
+	"capstan/internal/msg"
 	"capstan/internal/tool"
 )
 
@@ -172,10 +173,8 @@ func newToolsShow() *cobra.Command {
 				return err
 			}
 			defer s.Close()
-			for _, e := range s.Registry.Tools() {
-				if e.Spec().Name == args[0] || tool.JSName(e.Spec().Name) == args[0] {
-					return showTool(os.Stdout, s, e, v, f.json)
-				}
+			if e := named(s.Registry.Tools(), args[0]); e != nil {
+				return showTool(os.Stdout, s, e, v, f.json)
 			}
 			if args[0] == tool.ExecName { // the only one that there is not in every mode
 				return failed(fmt.Errorf("%s is there in the modes code and both: add --mode code", tool.ExecName))
@@ -186,6 +185,19 @@ func newToolsShow() *cobra.Command {
 	}
 	f.register(cmd, modeHelp)
 	return cmd
+}
+
+// named is the tool of this name, else the first whose JavaScript name it is; nil
+// when there is none.
+func named(all []*tool.Entry, name string) *tool.Entry {
+	for _, as := range []func(string) string{func(name string) string { return name }, tool.JSName} {
+		for _, e := range all {
+			if as(e.Spec().Name) == name {
+				return e
+			}
+		}
+	}
+	return nil
 }
 
 func newToolsTypes() *cobra.Command {
@@ -216,7 +228,7 @@ func newToolsDeclarations() *cobra.Command {
 	var f viewFlags
 	cmd := &cobra.Command{
 		Use:   "declarations",
-		Short: "Print the tools exactly as a model is told of them",
+		Short: "Print the tools as a model is told of them, with --json exactly so",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, v, err := f.openReady(cmd.Context(), "")
@@ -228,12 +240,19 @@ func newToolsDeclarations() *cobra.Command {
 			if f.json {
 				return writeJSON(os.Stdout, decls)
 			}
-			for _, d := range decls {
-				fmt.Printf("## %s\n\n%s\n\n%s\n\n", d.Name, d.Description, d.Parameters)
-			}
-			return nil
+			return printDeclarations(os.Stdout, decls)
 		},
 	}
 	f.register(cmd, modeHelp)
 	return cmd
+}
+
+// printDeclarations is for a person at a terminal, on which nothing in them acts.
+func printDeclarations(w io.Writer, decls []msg.Declaration) error {
+	for _, d := range decls {
+		if _, err := fmt.Fprintf(w, "## %s\n\n%s\n\n%s\n\n", oneLine(d.Name, 1024), plainText(d.Description), plainText(string(d.Parameters))); err != nil {
+			return failed(err)
+		}
+	}
+	return nil
 }

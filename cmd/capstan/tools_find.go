@@ -137,6 +137,9 @@ func newToolsSearch() *cobra.Command {
 
 func searchTools(ctx context.Context, w io.Writer, s *app.Session, v *tool.View, query string, most int, asJSON bool) error {
 	found, err := s.Search(ctx, v, query, most)
+	if ctx.Err() != nil {
+		return &exitError{code: exitInterrupted}
+	}
 	if err != nil {
 		return failed(fmt.Errorf("searching: %w", err))
 	}

@@ -528,7 +528,7 @@ func TestProgramOfWhatWasDeclared(t *testing.T) {
 // their text: whatever its bytes were, the same definition is the same.
 func TestRecall(t *testing.T) {
 	odd := func() *fake {
-		return remote("git", "create-issue", "Opens <b>an\u202e issue\xff.", `{"properties": {"title":{"type":"string","description":"<t>","maxLength":2e2}}, "type":"object"}`)
+		return remote("git", "create-issue", "Opens <b>an\u202e issue\xff. a\xff\xfeb", `{"properties": {"title":{"type":"string","description":"<t>","maxLength":2e2}}, "type":"object"}`)
 	}
 	before := newDesk(t, tool.Direct, odd(), remote("git", "list_issues", "Lists issues.", ""))
 	text := before.raw("select:mcp__git__create-issue,mcp__git__list_issues")

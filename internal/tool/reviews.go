@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"strings"
 	"sync"
 )
 
@@ -115,14 +114,16 @@ func (r *Reviews) Stale(e *Entry) bool {
 }
 
 // toldText stands for the two things that a search tells in every mode. How JSON
-// was written, and bytes that are no text, do not matter.
+// was written does not matter. Bytes that are no text become what they become in
+// the answer of a search: one character for each byte of a description, one for a
+// row of them in a schema.
 func toldText(description string, input json.RawMessage) [sha256.Size]byte {
 	var schema any
-	dec := json.NewDecoder(bytes.NewReader(input))
+	dec := json.NewDecoder(bytes.NewReader(bytes.ToValidUTF8(input, []byte("\uFFFD"))))
 	dec.UseNumber()
 	if !json.Valid(input) || dec.Decode(&schema) != nil {
 		schema = nil
 	}
-	text, _ := json.Marshal([]any{strings.ToValidUTF8(description, "\uFFFD"), schema}) // made of JSON: cannot fail
+	text, _ := json.Marshal([]any{string([]rune(description)), schema}) // made of JSON: cannot fail
 	return sha256.Sum256(text)
 }
