@@ -4,7 +4,7 @@ import "unicode"
 
 // Invisible reports characters that show nothing or reorder what is around them:
 // controls, line ends and tabs among them, what Unicode calls format characters,
-// variation selectors, fillers, and tags. A text that a person judges and a model
+// variation selectors, fillers, and tags, which only a model reads. A text that a person judges and a model
 // obeys must not hold them. The joiners U+200C and U+200D are not among them, since
 // scripts and emoji need them, nor are marks that stand before a number, which
 // are seen (S1-031).
@@ -14,8 +14,6 @@ func Invisible(r rune) bool {
 		return r < ' '
 	case r == 0x200c, r == 0x200d:
 		return false
-	case r >= 0xe0000 && r <= 0xe0fff: // text that only a model sees
-		return true
 	}
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) &&
 		!unicode.Is(unicode.Prepended_Concatenation_Mark, r)
