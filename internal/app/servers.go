@@ -132,6 +132,7 @@ func (s *Session) addServers(roots []string) error {
 		return nil
 	}
 	o := mcp.Options{Registry: s.Registry, Shell: s.shell, Dir: s.project, Roots: roots, Env: s.opt.Environ, Version: s.opt.Version, Elicit: s.elicit()}
+	o.Withheld = func(server, name string) string { return s.rules.Guards(mcp.ToolName(server, name)) }
 	if o.Env == nil {
 		o.Env = []string{} // not the process's own: whoever opens the session says what there is
 	}

@@ -212,6 +212,27 @@ func TestHintsLoosenNoRule(t *testing.T) {
 	}
 }
 
+// A list of all servers' resources leaves out those that a rule denies or asks
+// about, whoever is not asked then.
+func TestRulesOfResources(t *testing.T) {
+	for rule, kept := range map[string]bool{`"ask": ["mcp__hub"]`: true, `"deny": ["mcp__hub__list_*"]`: true, `"ask": ["mcp__hub__t*"]`: false, `"allow": ["mcp__hub"]`: false} {
+		settings := strings.TrimSuffix(hub(t, 1, ""), "}") + `, "permissions": {` + rule + `}}`
+		s := open(t, Options{Mode: tool.Direct, ApprovalMode: "yolo"}, map[string]string{"~/.capstan/settings.json": settings})
+		if missing := s.AwaitServers(t.Context()); missing != nil {
+			t.Fatal(missing)
+		}
+		e := s.entry("list_mcp_resources")
+		res, err := e.Tool().Run(t.Context(), &tool.Invocation{Call: &tool.Call{Name: e.Spec().Name, Args: json.RawMessage(`{}`)}})
+		if text := res.Text(); err != nil || strings.Contains(text, "MCP server hub, which permissions.") != kept {
+			t.Errorf("%s: %s, %v", rule, text, err)
+		}
+		named := s.rules.Decide(t.Context(), &sched.Request{Call: &tool.Call{Name: e.Spec().Name, Args: json.RawMessage(`{"server": "hub"}`)}, Entry: e})
+		if (named.Decision != sched.Allow) != kept {
+			t.Errorf("%s: with its name: %v", rule, named)
+		}
+	}
+}
+
 // Of two servers of one name the nearer layer's counts, with a warning. What is
 // wrong with one costs that one, and is said with its place.
 func TestServerLayers(t *testing.T) {

@@ -31,6 +31,10 @@ type Options struct {
 	// it can talk to would spend the user's money on it.
 	Elicit Elicit
 
+	// Withheld returns the rule because of which a tool of ours that reads many
+	// servers at once leaves this one out; empty when there is none. Nil: none is.
+	Withheld func(server, tool string) string
+
 	// Logins holds what logging in has brought; nil means that servers which
 	// want a login cannot be used.
 	Logins *Logins

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	strict "github.com/go-json-experiment/json"
 
@@ -218,24 +220,26 @@ func (m *Manager) lists(ctx context.Context, server string, offers []offer, take
 	return nil
 }
 
-// listAll is what list_mcp_resources gives.
+// listAll is what list_mcp_resources gives: of one server, or of all, side by
+// side, so that one that is silent costs no more than its own time. Without a name
+// it leaves out the servers that a rule has something to say of: that rule judges
+// the call that names its server.
 func (m *Manager) listAll(ctx context.Context, server string) (tool.Result, error) {
-	var list []Resource
-	var notes []string
-	var names []string
-	if server != "" {
-		names = []string{server}
-	} else {
-		for _, s := range m.list(nil) {
-			names = append(names, s.cfg.Name)
-		}
+	names, notes := []string{server}, []string(nil)
+	if server == "" {
+		names, notes = m.listable()
 	}
-	for _, name := range names {
-		found, err := m.Resources(ctx, name)
-		if ctx.Err() != nil {
-			return tool.Result{}, ctx.Err()
-		}
-		list = append(list, found...)
+	found, faults := make([][]Resource, len(names)), make([]error, len(names))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		wg.Go(func() { found[i], faults[i] = m.Resources(ctx, name) })
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return tool.Result{}, ctx.Err()
+	}
+	list := slices.Concat(found...)
+	for _, err := range faults {
 		if err != nil {
 			notes = append(notes, err.Error())
 		}
@@ -255,6 +259,22 @@ func (m *Manager) listAll(ctx context.Context, server string) (tool.Result, erro
 		r.Parts = append(r.Parts, msg.TextPart("Not listed: "+strings.Join(notes, "; ")))
 	}
 	return r, nil
+}
+
+// listable names the servers that are listed without being named, and says why
+// others are not.
+func (m *Manager) listable() (names, notes []string) {
+	for _, s := range m.list(nil) {
+		name := s.cfg.Name
+		if m.o.Withheld != nil {
+			if rule := m.o.Withheld(name, resourceNames[0]); rule != "" {
+				notes = append(notes, fmt.Sprintf("MCP server %s, which %s speaks of; a call with its name in server is judged by that", name, rule))
+				continue
+			}
+		}
+		names = append(names, name)
+	}
+	return names, notes
 }
 
 // fileURI is an absolute path as a URI.

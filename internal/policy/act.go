@@ -92,7 +92,8 @@ func (p *judgement) acts(r *sched.Request, stopped func() bool) []act {
 }
 
 // resourceTools are our tools that use an MCP server, which their argument names:
-// a rule for that server is about them too.
+// a rule for that server is about them too. A list without one leaves out the
+// servers that a rule speaks of; see [Policy.Guards].
 var resourceTools = []string{"read_mcp_resource", "list_mcp_resources"}
 
 // onServer is the name that a call of one of them would have as a tool of its

@@ -454,6 +454,19 @@ func (p *Policy) Forbids(name string) string {
 	return ""
 }
 
+// Guards returns the rule that denies every call of a tool, or asks about it, as
+// text; empty when there is none. It is for a call that would do the same for many
+// tools at once and must not do it for those that a rule speaks of.
+func (p *Policy) Guards(name string) string {
+	rules := p.rules.Load()
+	for _, list := range [][]*rule{rules.deny, rules.ask} {
+		if r := match(list, &act{kind: actUse, tool: name}, p.place); r != nil {
+			return r.String()
+		}
+	}
+	return ""
+}
+
 // Withheld returns the names, and the patterns that end with `*`, of the tools of
 // MCP servers that rules deny whole, whether such tools are there or not: their
 // servers may not have answered yet. A pattern with `*` elsewhere is left out; the

@@ -50,6 +50,23 @@ func TestResourcesOfServers(t *testing.T) {
 	}
 }
 
+// Which rules keep a server out of a list of all.
+func TestGuards(t *testing.T) {
+	for rule, want := range map[string]bool{
+		"deny mcp__a": true, "ask mcp__a": true, "deny mcp__a__list_*": true, "ask mcp__a__list_mcp_resources": true, "ask mcp__*__list_*": true, "deny *": true,
+		"allow mcp__a": false, "deny mcp__b": false, "ask mcp__a__read_*": false, "deny mcp__ab": false, "ask list_mcp_resources": false, "deny Bash(mcp__a:*)": false,
+	} {
+		p, _, err := New(Options{Dir: t.TempDir(), Rules: ruleOf(rule)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := p.Guards("mcp__a__list_mcp_resources")
+		if (got != "") != want || want && !strings.HasPrefix(got, "permissions.") {
+			t.Errorf("%s guards a: %q, want %v", rule, got, want)
+		}
+	}
+}
+
 // Which rules forbid a server as a whole.
 func TestForbids(t *testing.T) {
 	for rule, want := range map[string]bool{
