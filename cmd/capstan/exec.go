@@ -135,7 +135,7 @@ func (f *execFlags) run(outer context.Context, source string) (err error) {
 	}
 	defer s.Close()
 	for _, w := range s.Warnings {
-		fmt.Fprintf(stderr, "capstan: warning: %s\n", w)
+		warn(s.Redact(w))
 	}
 	run := s.Exec(ctx, source)
 	interrupted := context.Cause(ctx) // what comes later does not undo a program that has finished

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -47,6 +49,23 @@ func serveMCP(mode string) int {
 		}
 		fmt.Fprintln(f, "started")
 		f.Close()
+	}
+	if mode == "leaky" { // repeats its token wherever it can
+		token := os.Getenv("API_TOKEN")
+		fmt.Println("noise " + strings.Repeat("n", 180) + " " + token)
+		fmt.Fprintln(os.Stderr, "token="+token)
+		s = mcp.NewServer(&mcp.Implementation{Name: "parrot " + token, Version: "1"}, &mcp.ServerOptions{Instructions: "Use " + token + " well."})
+		mcp.AddTool(s, &mcp.Tool{Name: "tell", Title: "Tell " + token, Description: "Tells " + token + ".",
+			InputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"string","description":"not ` + token + `"}}}`)},
+			func(context.Context, *mcp.CallToolRequest, map[string]any) (*mcp.CallToolResult, any, error) {
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "it is " + token}}}, nil, nil
+			})
+		s.AddResource(&mcp.Resource{URI: "parrot://" + token, Name: "n " + token, Description: "d " + token}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			return nil, errors.New("no " + token)
+		})
+		s.AddPrompt(&mcp.Prompt{Name: "p " + token, Description: "d " + token, Arguments: []*mcp.PromptArgument{{Name: "a " + token, Description: token}}}, func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			return &mcp.GetPromptResult{}, nil
+		})
 	}
 	addTools(s)
 	s.AddResource(&mcp.Resource{URI: "parrot://seed", Name: "seed", MIMEType: "text/plain"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {

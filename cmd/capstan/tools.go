@@ -66,7 +66,7 @@ func (f *viewFlags) open(fallback tool.Mode) (*app.Session, *tool.View, error) {
 		return nil, nil, opening(err)
 	}
 	for _, w := range s.Warnings {
-		fmt.Fprintf(stderr, "capstan: warning: %s\n", w)
+		warn(s.Redact(w))
 	}
 	return s, s.View(), nil
 }

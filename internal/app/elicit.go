@@ -31,9 +31,11 @@ func (s *Session) elicit() mcp.Elicit {
 		if err != nil { // an address to visit, say: a person cannot judge it here
 			return &sdk.ElicitResult{Action: "decline"}, nil
 		}
-		form := terminal.Form{Server: server, Message: q.Message}
+		form := terminal.Form{Server: server, Message: s.Redact(q.Message)}
 		for i := range fields {
-			form.Fields = append(form.Fields, fields[i].shown())
+			f := fields[i].shown()
+			f.Name, f.Help = s.Redact(f.Name), s.Redact(f.Help)
+			form.Fields = append(form.Fields, f)
 		}
 		answers, ok, err := ask(ctx, form)
 		switch {

@@ -45,16 +45,20 @@ func (s *Session) collectSecrets() {
 	}
 }
 
-// withDefault is a variable of a server's configuration that has a default, which
-// is no secret.
-var withDefault = regexp.MustCompile(`(\$\{[^}:]*):-[^}]*\}`)
+// withDefault is a variable of a server's configuration that has a default.
+var withDefault = regexp.MustCompile(`(\$\{([^}:]*)):-([^}]*)\}`)
 
 // serverSecrets are the headers of MCP servers, and what else of their
 // configuration is called like a secret or takes its value from a variable that
-// is.
+// is. A default is a secret when it stands for something that is called like one.
 func (s *Session) serverSecrets() []config.Header {
 	var list []config.Header
 	add := func(name, value string, always bool) {
+		for _, m := range withDefault.FindAllStringSubmatch(value, -1) {
+			if secretName.MatchString(name) || secretName.MatchString(m[2]) {
+				list = append(list, config.Header{Name: "secret", Value: m[3]})
+			}
+		}
 		value = withDefault.ReplaceAllString(value, "$1}")
 		if always || secretName.MatchString(name) || secretName.MatchString(strings.Join(variable.FindAllString(value, -1), " ")) {
 			list = append(list, config.Header{Name: name, Value: value})
@@ -132,10 +136,36 @@ func (s *Session) secretHeader(h config.Header) {
 	}
 }
 
-// Redact returns text without the secrets that the session knows.
+// Redact returns text without the secrets that the session knows, nor the beginning
+// of one where the text was cut, which "…" says.
 func (s *Session) Redact(text string) string {
 	for _, secret := range s.secrets {
 		text = strings.ReplaceAll(text, secret, "[redacted]")
+	}
+	if len(s.secrets) == 0 || !strings.Contains(text, cutMark) {
+		return text
+	}
+	pieces := strings.Split(text, cutMark)
+	for i := range pieces[:len(pieces)-1] {
+		pieces[i] = s.redactEnd(pieces[i])
+	}
+	return strings.Join(pieces, cutMark)
+}
+
+const (
+	cutMark = "…"
+	// telling is how much of a secret is too much to show, in bytes.
+	telling = 4
+)
+
+// redactEnd takes away the beginning of a secret with which a text ends.
+func (s *Session) redactEnd(text string) string {
+	for _, secret := range s.secrets {
+		for n := min(len(secret)-1, len(text)); n >= telling; n-- {
+			if strings.HasSuffix(text, secret[:n]) {
+				return text[:len(text)-n] + "[redacted]"
+			}
+		}
 	}
 	return text
 }

@@ -69,17 +69,30 @@ func TestServerSecrets(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	s := open(t, Options{}, map[string]string{"~/.capstan/settings.json": `{"mcpServers": {
-		"a": {"command": "x", "args": ["--key=${API_KEY:-none}"], "env": {"GITHUB": "${HUB_TOKEN}", "PASSWORD": "secret-of-env", "DIR": "${HOME}/x", "MODE": "${PLAIN}"}},
+		"a": {"command": "x", "args": ["--key=${API_KEY:-none}", "${ZONE:-europe-west-1}", "${ZONE_TOKEN:-default-of-args}"], "env": {"PASSWD": "${ZONE:-default-of-env}", "PLACE": "${ZONE:-europe-west-2}", "GITHUB": "${HUB_TOKEN}", "PASSWORD": "secret-of-env", "DIR": "${HOME}/x", "MODE": "${PLAIN}"}},
 		"b": {"url": "https://me:secret-of-address@b.test/", "headers": {"X-Gate": "${GATE}"}}}}`})
-	want := []string{"secret-of-address", "secret-of-args", "secret-of-env", "secret-of-gate", "secret-of-hub"}
+	want := []string{"default-of-args", "default-of-env", "secret-of-address", "secret-of-args", "secret-of-env", "secret-of-gate", "secret-of-hub"}
 	if diff := cmp.Diff(want, slices.Sorted(slices.Values(s.secrets))); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"API_KEY", "GATE", "HUB_TOKEN"}, slices.Sorted(slices.Values(s.keyVariables()))); diff != "" {
+	if diff := cmp.Diff([]string{"API_KEY", "GATE", "HUB_TOKEN", "ZONE", "ZONE_TOKEN"}, slices.Sorted(slices.Values(s.keyVariables()))); diff != "" {
 		t.Error(diff)
 	}
-	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "settings.json:2:25: mcpServers.a.args: the value of ${API_KEY} can be seen") {
+	if len(s.Warnings) != 2 || !strings.Contains(s.Warnings[0], "settings.json:2:25: mcpServers.a.args: the value of ${API_KEY} can be seen") {
 		t.Errorf("%q", s.Warnings)
+	}
+}
+
+// Where a text was cut, the beginning of a secret does not show either.
+func TestRedactCut(t *testing.T) {
+	s := &Session{secrets: []string{"secret-key-1-and-more", "token-of-mine"}}
+	for text, want := range map[string]string{
+		"a secret-key-1-and-more": "a [redacted]", "a secret-key-1-and-mor…": "a [redacted]…", "a secr… b toke… c": "a [redacted]… b [redacted]… c",
+		"a sec…": "a sec…", "a secret-k": "a secret-k", "…": "…", "secret-key-1-and-more…": "[redacted]…",
+	} {
+		if got := s.Redact(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }
 

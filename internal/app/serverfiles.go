@@ -112,7 +112,7 @@ func (s *Session) Servers() []Server {
 		list = append(list, v)
 	}
 	for name, why := range s.servers.broken {
-		list = append(list, Server{Name: name, Fault: why})
+		list = append(list, Server{Name: name, Fault: s.Redact(why)})
 	}
 	slices.SortFunc(list, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 	return list
@@ -138,7 +138,7 @@ func (s *Session) TestServers(ctx context.Context, names ...string) []Trial {
 	for _, name := range names {
 		t := Trial{Name: name, Fault: faults[name]}
 		if why := s.servers.broken[name]; why != "" {
-			t.Fault = why
+			t.Fault = s.Redact(why)
 		}
 		for _, st := range s.ServerStatus() {
 			if st.Name == name {
@@ -174,13 +174,13 @@ func (s *Session) Inspect(ctx context.Context, name string) (*ServerReport, erro
 		i = slices.IndexFunc(s.servers.configs, func(c mcp.Config) bool { return c.Name == name })
 	}
 	if why := s.servers.broken[name]; i < 0 && why != "" {
-		return nil, errors.New(why)
+		return nil, errors.New(s.Redact(why))
 	} else if i < 0 {
 		return nil, &UsageError{fmt.Errorf("there is no MCP server %q; 'capstan mcp list' names them", name)}
 	}
 	missing := m.Wait(ctx, name)
 	r := &ServerReport{}
-	for _, st := range m.Status() {
+	for _, st := range s.ServerStatus() {
 		if st.Name == name {
 			r.Status = st
 		}
@@ -203,7 +203,26 @@ func (s *Session) Inspect(ctx context.Context, name string) (*ServerReport, erro
 	if r.Prompts, err = m.Prompts(ctx, name); err != nil {
 		r.Faults = append(r.Faults, s.Redact(err.Error()))
 	}
+	s.redactOffers(r)
 	return r, context.Cause(ctx)
+}
+
+// redactOffers takes the secrets out of what a server offers; its tools have none.
+func (s *Session) redactOffers(r *ServerReport) {
+	for i := range r.Resources {
+		v := &r.Resources[i]
+		for _, text := range []*string{&v.URI, &v.Template, &v.Name, &v.Title, &v.Description, &v.MIMEType} {
+			*text = s.Redact(*text)
+		}
+	}
+	for i := range r.Prompts {
+		p := &r.Prompts[i]
+		p.Name, p.Title, p.Description = s.Redact(p.Name), s.Redact(p.Title), s.Redact(p.Description)
+		for j := range p.Arguments {
+			a := &p.Arguments[j]
+			a.Name, a.Description = s.Redact(a.Name), s.Redact(a.Description)
+		}
+	}
 }
 
 // Login logs in to a server over HTTP. open is given the address that the person

@@ -132,6 +132,7 @@ func (s *Session) addServers(roots []string) error {
 		return nil
 	}
 	o := mcp.Options{Registry: s.Registry, Shell: s.shell, Dir: s.project, Roots: roots, Env: s.opt.Environ, Version: s.opt.Version, Elicit: s.elicit()}
+	o.Redact = s.Redact
 	o.Withheld = func(server, name string) string { return s.rules.Guards(mcp.ToolName(server, name)) }
 	if o.Env == nil {
 		o.Env = []string{} // not the process's own: whoever opens the session says what there is
@@ -218,7 +219,7 @@ func (s *Session) AwaitServers(ctx context.Context, names ...string) []string {
 	var lines []string
 	for _, name := range names {
 		if why := s.servers.broken[name]; why != "" {
-			lines = append(lines, mcp.Missing{Server: name, Why: why}.String())
+			lines = append(lines, s.Redact(mcp.Missing{Server: name, Why: why}.String()))
 		}
 	}
 	if s.servers.manager == nil || len(names) > 0 && len(lines) == len(names) {
@@ -242,7 +243,7 @@ func (s *Session) tell(lines []string) {
 	lines = slices.Clone(lines)
 	for _, st := range s.ServerStatus() {
 		if n := len(st.Warnings); n > 0 && st.State == mcp.Ready {
-			lines = append(lines, fmt.Sprintf("MCP server %s: %s%s", st.Name, s.Redact(st.Warnings[0]), more(n-1, st.Name)))
+			lines = append(lines, fmt.Sprintf("MCP server %s: %s%s", st.Name, st.Warnings[0], more(n-1, st.Name)))
 		}
 	}
 	view := s.View()
@@ -337,12 +338,23 @@ func (s *Session) ServerStates() []ServerState {
 	return list
 }
 
-// ServerStatus tells how every server is, by name. Nothing is started by it.
+// ServerStatus tells how every server is, by name. Nothing is started by it. No
+// secret is in it, whatever the servers say.
 func (s *Session) ServerStatus() []mcp.Status {
 	if s.servers.manager == nil {
 		return nil
 	}
-	return s.servers.manager.Status()
+	list := s.servers.manager.Status()
+	for i := range list {
+		st := &list[i]
+		for _, text := range []*string{&st.Why, &st.Server, &st.Instructions, &st.Stderr} {
+			*text = s.Redact(*text)
+		}
+		for j := range st.Warnings {
+			st.Warnings[j] = s.Redact(st.Warnings[j])
+		}
+	}
+	return list
 }
 
 func (s *Session) closeServers() {

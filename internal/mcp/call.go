@@ -44,7 +44,7 @@ func (t *remote) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, er
 			if ctx.Err() != nil {
 				return tool.Result{}, ctx.Err()
 			}
-			return tool.Fail(tool.CodeFailed, "%v", err), nil
+			return t.s.m.redactResult(tool.Fail(tool.CodeFailed, "%v", err), true), nil
 		}
 		res, err := t.call(ctx, c, inv)
 		if unsent(err) {
@@ -55,9 +55,10 @@ func (t *remote) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, er
 			err = &lostError{err}
 		}
 		if err != nil {
-			return t.failed(ctx, err)
+			res, err := t.failed(ctx, err)
+			return t.s.m.redactResult(res, true), err
 		}
-		return res, nil
+		return t.s.m.redactResult(res, false), nil
 	}
 }
 
@@ -70,7 +71,7 @@ func (t *remote) call(ctx context.Context, c *conn, inv *tool.Invocation) (tool.
 	whole := max(longestCall, idle)
 	w := newWatch(idle, whole)
 	defer w.stop()
-	ctx, f := c.flights.begin(ctx, w.alive, func(p progress) { w.show(inv, p) }, inv.Yield)
+	ctx, f := c.flights.begin(ctx, w.alive, func(p progress) { p.message = t.s.m.redact(p.message); w.show(inv, p) }, inv.Yield)
 	defer f.land()
 	w.start(f.cancel)
 	p := &params{Name: t.real, Arguments: inv.Call.Args}

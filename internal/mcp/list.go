@@ -134,7 +134,7 @@ func (s *server) listTools(ctx context.Context, c *conn) ([]*remote, error) {
 		if !s.cfg.wants(d.Name) {
 			return true
 		}
-		t, warnings, err := newRemote(s, d)
+		t, warnings, err := newRemote(s, s.m.redactDefinition(d))
 		for _, w := range warnings {
 			s.warn("tool %q: %s", cut(clean(d.Name), 100), w)
 		}

@@ -35,6 +35,10 @@ type Options struct {
 	// servers at once leaves this one out; empty when there is none. Nil: none is.
 	Withheld func(server, tool string) string
 
+	// Redact takes the secrets out of what is said of a server: definitions of
+	// tools, errors, remarks. Nil: there are none.
+	Redact func(string) string
+
 	// Logins holds what logging in has brought; nil means that servers which
 	// want a login cannot be used.
 	Logins *Logins

@@ -47,7 +47,7 @@ func (m *Manager) resourceTools() []tool.Tool {
 					if ctx.Err() != nil {
 						return tool.Result{}, ctx.Err()
 					}
-					return tool.Fail(tool.CodeFailed, "%v", err), nil
+					return m.redactResult(tool.Fail(tool.CodeFailed, "%v", err), true), nil
 				}
 				return tool.Result{Status: tool.Success, Parts: parts}, nil
 			}),
@@ -241,7 +241,7 @@ func (m *Manager) listAll(ctx context.Context, server string) (tool.Result, erro
 	list := slices.Concat(found...)
 	for _, err := range faults {
 		if err != nil {
-			notes = append(notes, err.Error())
+			notes = append(notes, m.redact(err.Error()))
 		}
 	}
 	if server != "" && len(notes) > 0 && len(list) == 0 {

@@ -361,7 +361,7 @@ func (s *server) acquire(ctx context.Context) (*conn, error) {
 
 // warn remembers what is wrong with a server, each thing once.
 func (s *server) warn(format string, a ...any) {
-	text := excerpt(fmt.Sprintf(format, a...), 1000)
+	text := excerpt(s.m.redact(fmt.Sprintf(format, a...)), 1000)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.warnings) >= maxWarnings {
