@@ -195,11 +195,12 @@ func (s *Session) awaitCalls(ctx context.Context, calls []tool.Call) {
 		if c, ok, _ := view.Unwrap(calls[i]); ok {
 			name = c.Name
 		}
-		server := s.serverOf(tool.JSName(name))
-		if server == "" || view.Visible(name) != nil {
+		servers := s.serversNamed(name)
+		if len(servers) == 0 || view.Visible(name) != nil {
 			continue
 		}
-		if missing := s.AwaitServers(ctx, server); len(missing) > 0 && calls[i].Fault == "" {
+		missing := s.AwaitServers(ctx, servers...)
+		if len(missing) > 0 && calls[i].Fault == "" && s.View().Visible(name) == nil {
 			calls[i].Fault = fmt.Sprintf("%s was not run: %s", name, strings.Join(missing, "; "))
 		}
 	}
@@ -271,29 +272,37 @@ func more(n int, server string) string {
 // awaitForSearch waits for whatever a search could find.
 func (s *Session) awaitForSearch(ctx context.Context) []string { return s.AwaitServers(ctx) }
 
-// awaitNamed waits for one server, or for all.
-func (s *Session) awaitNamed(ctx context.Context, server string) []string {
-	if server == "" {
-		return s.AwaitServers(ctx)
-	}
-	return s.AwaitServers(ctx, server)
+// serversOf names the configured servers that a property of `tools` may belong to.
+// There is more than one when their names are written alike in JavaScript.
+func (s *Session) serversOf(js string) []string {
+	return s.serversWith(func(pattern string) bool { return strings.HasPrefix(js, tool.JSName(pattern)) })
 }
 
-// serverOf names the configured server that a property of `tools` may belong to.
-// Of two that fit, the longer name is meant.
-func (s *Session) serverOf(js string) string {
-	best, most := "", 0
+// serversNamed names the configured servers that a tool may belong to: by its own
+// name, which means one of them, or else as a program would write it.
+func (s *Session) serversNamed(name string) []string {
+	if exact := s.serversWith(func(pattern string) bool { return strings.HasPrefix(name, pattern) }); exact != nil {
+		return exact
+	}
+	return s.serversOf(tool.JSName(name))
+}
+
+// serversWith names, sorted, the servers whose pattern fits, with those that cannot
+// be used.
+func (s *Session) serversWith(fits func(pattern string) bool) []string {
+	var names []string
 	for _, c := range s.servers.configs {
-		if p := tool.JSName(serverPattern(c.Name)); strings.HasPrefix(js, p) && len(p) > most {
-			best, most = c.Name, len(p)
+		if fits(serverPattern(c.Name)) {
+			names = append(names, c.Name)
 		}
 	}
 	for name := range s.servers.broken {
-		if p := tool.JSName(serverPattern(name)); strings.HasPrefix(js, p) && len(p) > most {
-			best, most = name, len(p)
+		if fits(serverPattern(name)) {
+			names = append(names, name)
 		}
 	}
-	return best
+	slices.Sort(names)
+	return names
 }
 
 // aboutServer is what there is to say of a server, for the index alone: the

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"capstan/internal/mcp"
 	"capstan/internal/sched"
 	"capstan/internal/tool"
 	"capstan/internal/ui/terminal"
@@ -98,6 +99,24 @@ func TestCallsAwaitServers(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"", "mcp__dead__x was not run: MCP server dead is ", "mcp__odd__x was not run: MCP server odd is ", "", ""}, faults); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Two servers whose names are written alike in JavaScript: a program's call waits
+// for both, a call by the tool's own name for the one that it means.
+func TestServersWrittenAlike(t *testing.T) {
+	settings := strings.Replace(strings.TrimSuffix(hub(t, 1, ""), "}}"), `"hub"`, `"my_db"`, 1) + `, "my-db": {"url": "http://127.0.0.1:1/mcp"}, "my+db": {"command": 7}}}`
+	s := open(t, Options{Program: true, ApprovalMode: "yolo"}, map[string]string{"~/.capstan/settings.json": settings})
+	odd := mcp.ToolName("my+db", "x")
+	for name, want := range map[string][]string{"mcp__my_db__t000": {"my_db"}, "mcp__my-db__x": {"my-db"}, odd: {"my+db"}, "mcp__my_d__x": nil, "my_db": nil} {
+		if diff := cmp.Diff(want, s.serversNamed(name)); diff != "" {
+			t.Errorf("%s by name (-want +got):\n%s", name, diff)
+		}
+	}
+	for js, want := range map[string][]string{"mcp__my_db__t000": {"my-db", "my_db"}, odd: {"my+db"}, "mcp__my__x": nil} {
+		if diff := cmp.Diff(want, s.serversOf(js)); diff != "" {
+			t.Errorf("%s as a property (-want +got):\n%s", js, diff)
+		}
 	}
 }
 

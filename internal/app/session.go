@@ -382,7 +382,7 @@ func (s *Session) register(roots []string) error {
 }
 
 func (s *Session) newExec() *codemode.Exec {
-	return codemode.NewExec(codemode.Options{Runner: s.runner, Servers: s.servers.names, Registry: s.Registry, ServerOf: s.serverOf, Await: s.awaitNamed,
+	return codemode.NewExec(codemode.Options{Runner: s.runner, Servers: s.servers.names, Registry: s.Registry, ServersOf: s.serversOf, Await: s.AwaitServers,
 		Jobs: func(callID string) []string { return builtin.RunningJobs(s.jobs, callID) }})
 }
 

@@ -2,9 +2,12 @@ package codemode_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"capstan/internal/tool"
 )
@@ -19,23 +22,23 @@ type gates struct {
 	waiting func()
 }
 
-func (g *gates) serverOf(js string) string {
+func (g *gates) serversOf(js string) []string {
 	server, _, ok := strings.Cut(strings.TrimPrefix(js, "mcp__"), "__")
 	if _, known := g.open[server]; !ok || !known || !strings.HasPrefix(js, "mcp__") {
-		return ""
+		return nil
 	}
-	return server
+	return []string{server}
 }
 
-func (g *gates) await(ctx context.Context, server string) (missing []string) {
+func (g *gates) await(ctx context.Context, servers ...string) (missing []string) {
 	g.mu.Lock()
-	g.waited = append(g.waited, server)
+	g.waited = append(g.waited, servers...)
 	g.mu.Unlock()
 	if g.waiting != nil {
 		g.waiting()
 	}
 	for name, c := range g.open {
-		if server != "" && name != server {
+		if len(servers) > 0 && !slices.Contains(servers, name) {
 			continue
 		}
 		select {
@@ -54,7 +57,7 @@ func (g *gates) await(ctx context.Context, server string) (missing []string) {
 func TestCallAwaitsItsServer(t *testing.T) {
 	w := newWorld(t, echo("near"))
 	g := &gates{open: map[string]chan struct{}{"slow": make(chan struct{}), "never": make(chan struct{})}}
-	w.exec.Registry, w.exec.ServerOf, w.exec.Await = &w.reg, g.serverOf, g.await
+	w.exec.Registry, w.exec.ServersOf, w.exec.Await = &w.reg, g.serversOf, g.await
 	err := w.reg.Add(&fake{spec: tool.Spec{Name: "come", Description: "d"}, run: func(context.Context, *tool.Invocation) (tool.Result, error) {
 		late := echo("mcp__slow__echo")
 		late.spec.Server = "slow"
@@ -78,12 +81,34 @@ func TestCallAwaitsItsServer(t *testing.T) {
 	}
 }
 
+// Of two servers whose names are written alike both are waited for, and one that is
+// missing takes nothing from the other.
+func TestCallAwaitsServersWrittenAlike(t *testing.T) {
+	w := newWorld(t)
+	g := &gates{open: map[string]chan struct{}{"my-db": make(chan struct{}), "my_db": make(chan struct{})}, why: map[string]string{"my-db": "it ended"}}
+	close(g.open["my-db"])
+	w.exec.Registry, w.exec.Await = &w.reg, g.await
+	w.exec.ServersOf = func(string) []string { return []string{"my-db", "my_db"} }
+	g.waiting = func() {
+		late := echo("mcp__my_db__echo")
+		late.spec.Server = "my_db"
+		if err := w.reg.Add(late); err != nil {
+			t.Error(err)
+		}
+		close(g.open["my_db"])
+	}
+	w.want(`text((await tools.mcp__my_db__echo({n: 1})).output)`, `{"n":1}`)
+	if diff := cmp.Diff([]string{"my-db", "my_db"}, g.waited); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // What is missing is said where it was asked for. A program that ends, or is
 // ended, waits for nothing.
 func TestMissingServers(t *testing.T) {
 	w := newWorld(t)
 	g := &gates{open: map[string]chan struct{}{"dead": make(chan struct{}), "never": make(chan struct{})}, why: map[string]string{"dead": "it ended"}}
-	w.exec.Registry, w.exec.ServerOf, w.exec.Await = &w.reg, g.serverOf, g.await
+	w.exec.Registry, w.exec.ServersOf, w.exec.Await = &w.reg, g.serversOf, g.await
 	close(g.open["dead"])
 	w.want(`await tools.mcp__dead__x({}).catch(e => text(e.message, e.code))`,
 		"there is no tool \"mcp__dead__x\" here\nMCP server dead is missing: it ended UNKNOWN_TOOL")

@@ -30,12 +30,13 @@ type Options struct {
 	// Registry is where the tools are while a program runs: a server may answer
 	// after it has begun. Nil: they are those of the view that admitted exec.
 	Registry *tool.Registry
-	// ServerOf names the configured server that a property of `tools` may belong
-	// to, which is no tool's; empty when there is none. Await returns when that
-	// server, or every one when none is named, has answered or had its time, or
-	// ctx ended, with a line for each that is missing. Nil: nothing is waited for.
-	ServerOf func(js string) string
-	Await    func(ctx context.Context, server string) (missing []string)
+	// ServersOf names the configured servers that a property of `tools` may belong
+	// to, which is no tool's; several when their names are written alike in
+	// JavaScript. Await returns when those servers, or every one when none is named,
+	// have answered or had their time, or ctx ended, with a line for each that is
+	// missing. Nil: nothing is waited for.
+	ServersOf func(js string) []string
+	Await     func(ctx context.Context, servers ...string) (missing []string)
 	// Jobs returns a line for each background job that calls below the given
 	// call id started and that still runs (ruling 9). Nil: there are no jobs.
 	Jobs func(callID string) []string

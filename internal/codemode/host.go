@@ -47,7 +47,7 @@ func (h *host) names() []string { return h.page().names }
 // to be complete; the program waits for it.
 func (h *host) AllTools() []byte {
 	if await := h.exec.opt.Await; await != nil {
-		missing := await(h.ctx, "")
+		missing := await(h.ctx)
 		h.mu.Lock()
 		h.missing = missing
 		h.mu.Unlock()
@@ -77,31 +77,32 @@ func (h *host) Call(ctx context.Context, batch []sandbox.Call, reply func(int, s
 	var now []int
 	late := map[string][]int{}
 	for i, c := range batch {
-		if server := h.awaited(c.Name); server != "" {
-			late[server] = append(late[server], i)
+		if servers := h.awaited(c.Name); len(servers) > 0 {
+			key := strings.Join(servers, "\x00")
+			late[key] = append(late[key], i)
 		} else {
 			now = append(now, i)
 		}
 	}
 	h.dispatch(ctx, batch, now, nil, reply)
-	for server, of := range late {
+	for key, of := range late {
 		h.replies.Go(func() {
-			h.dispatch(ctx, batch, of, h.exec.opt.Await(ctx, server), reply)
+			h.dispatch(ctx, batch, of, h.exec.opt.Await(ctx, strings.Split(key, "\x00")...), reply)
 		})
 	}
 }
 
-// awaited names the server that has to be waited for before a call of this name
-// can be made; empty when there is none.
-func (h *host) awaited(js string) string {
+// awaited names the servers that have to be waited for before a call of this name
+// can be made.
+func (h *host) awaited(js string) []string {
 	o := &h.exec.opt
-	if o.ServerOf == nil || o.Await == nil {
-		return ""
+	if o.ServersOf == nil || o.Await == nil {
+		return nil
 	}
 	if _, known := h.view().Canonical(js); known {
-		return ""
+		return nil
 	}
-	return o.ServerOf(js)
+	return o.ServersOf(js)
 }
 
 // dispatch makes some calls of a batch. A call that is refused because there is
