@@ -81,7 +81,7 @@ func listServers(w io.Writer, list []app.Server, asJSON bool) error {
 		return writeJSON(w, list)
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(stderr, "capstan: no MCP server is configured; 'capstan mcp add' adds one")
+		sayNone()
 		return nil
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -94,6 +94,10 @@ func listServers(w io.Writer, list []app.Server, asJSON bool) error {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", oneLine(v.Name, 80), v.Type, oneLine(strings.Join(v.Target, " "), 100), oneLine(v.From, 300))
 	}
 	return tw.Flush()
+}
+
+func sayNone() {
+	fmt.Fprintln(stderr, "capstan: no MCP server is configured; 'capstan mcp add' adds one")
 }
 
 func newMCPGet() *cobra.Command {
@@ -155,6 +159,7 @@ func newMCPTest() *cobra.Command {
 type tried struct {
 	Name     string   `json:"name"`
 	OK       bool     `json:"ok"`
+	Denied   bool     `json:"denied,omitempty"` // by a rule, so that it is not started
 	Tools    int      `json:"tools"`
 	Fault    string   `json:"fault,omitempty"`
 	Warnings []string `json:"warnings"`
@@ -173,17 +178,19 @@ func testServers(ctx context.Context, s *app.Session, names []string, asJSON boo
 		}
 	}
 	if len(names) == 0 {
-		names = all
+		if names = all; len(all) == 0 && !asJSON {
+			sayNone()
+		}
 	}
 	rows, bad := []tried{}, 0
 	for _, t := range s.TestServers(ctx, names...) {
 		if ctx.Err() != nil {
 			return &exitError{code: exitInterrupted}
 		}
-		if t.Fault != "" {
+		if t.Fault != "" && !t.Denied {
 			bad++
 		}
-		rows = append(rows, tried{t.Name, t.Fault == "", t.Tools, t.Fault, list(t.Warnings)})
+		rows = append(rows, tried{t.Name, t.Fault == "", t.Denied, t.Tools, t.Fault, list(t.Warnings)})
 	}
 	if err := printTried(os.Stdout, rows, asJSON); err != nil {
 		return failed(err)
@@ -199,9 +206,12 @@ func printTried(w io.Writer, rows []tried, asJSON bool) error {
 		return writeJSON(w, rows)
 	}
 	for _, r := range rows {
-		if r.OK {
-			fmt.Fprintf(w, "ok      %s: %d tools\n", oneLine(r.Name, 200), r.Tools)
-		} else {
+		switch {
+		case r.OK:
+			fmt.Fprintf(w, "ok      %s: %s\n", oneLine(r.Name, 200), counted(r.Tools, "tool"))
+		case r.Denied:
+			fmt.Fprintf(w, "denied  %s: %s\n", oneLine(r.Name, 200), oneLine(r.Fault, 1000))
+		default:
 			fmt.Fprintf(w, "FAILED  %s: %s\n", oneLine(r.Name, 200), strings.ReplaceAll(plainText(r.Fault), "\n", "\n        "))
 		}
 		for _, warning := range r.Warnings {
@@ -209,6 +219,14 @@ func printTried(w io.Writer, rows []tried, asJSON bool) error {
 		}
 	}
 	return nil
+}
+
+// counted is a number of things.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func newMCPLogin() *cobra.Command {

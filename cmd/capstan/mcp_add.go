@@ -35,8 +35,13 @@ Write secrets as ${VARIABLE}: then they stay out of the file.`,
   capstan mcp add github --env 'GITHUB_TOKEN=${GITHUB_TOKEN}' -- github-mcp-server stdio
   capstan mcp add docs https://docs.example.com/mcp --project`,
 		Args: arguments(2, math.MaxInt, "a name, and a URL or a command"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return f.run(args[0], args[1:])
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, name := range []string{"timeout", "startup-timeout"} {
+				if d, _ := cmd.Flags().GetDuration(name); cmd.Flags().Changed(name) && d < time.Millisecond {
+					return usage("--%s: want 1ms or more, such as 90s, got %v", name, d)
+				}
+			}
+			return f.run(args[0], args[1:], cmd.ArgsLenAtDash() >= 0)
 		},
 	}
 	fl := cmd.Flags()
@@ -48,8 +53,8 @@ Write secrets as ${VARIABLE}: then they stay out of the file.`,
 	fl.StringVar(&f.cwd, "cwd", "", "where it runs; the workspace's root when not given")
 	fl.DurationVar(&f.timeout, "timeout", 0, "how long a call may go on without progress, such as 90s")
 	fl.DurationVar(&f.startup, "startup-timeout", 0, "how long it may take to start, such as 60s")
-	fl.StringArrayVar(&f.include, "include-tools", nil, "take only these tools; may be repeated")
-	fl.StringArrayVar(&f.exclude, "exclude-tools", nil, "leave these tools out; may be repeated")
+	fl.StringArrayVar(&f.include, "include-tools", nil, "take only these tools, NAME or BEGINNING*; several with commas, or repeated")
+	fl.StringArrayVar(&f.exclude, "exclude-tools", nil, "leave these tools out, as with --include-tools")
 	fl.BoolVar(&f.trust, "trust", false, "believe it which of its tools only read: they run without a question")
 	fl.BoolVar(&f.always, "always-load", false, "show its tools to the model instead of having them found")
 	fl.StringVar(&f.description, "description", "", "what it is for; helps to find its tools")
@@ -74,8 +79,8 @@ type serverEntry struct {
 	Description  string            `json:"description,omitempty"`
 }
 
-func (f *addFlags) run(name string, target []string) error {
-	e, err := f.entry(target)
+func (f *addFlags) run(name string, target []string, dashed bool) error {
+	e, err := f.entry(name, target, dashed)
 	if err != nil {
 		return err
 	}
@@ -91,25 +96,35 @@ func (f *addFlags) run(name string, target []string) error {
 	if err != nil {
 		return opening(err)
 	}
-	fmt.Printf("%s is in %s. 'capstan mcp test %s' tries it.\n", oneLine(name, 200), oneLine(file, 500), oneLine(name, 200))
+	fmt.Printf("%s is in %s. To try it: capstan mcp test %s\n", oneLine(name, 200), oneLine(file, 500), app.ServerWord(oneLine(name, 200)))
 	if f.project {
 		fmt.Println("It is used once the folder is trusted: see 'capstan trust --help'.")
 	}
 	return nil
 }
 
-func (f *addFlags) entry(target []string) (e serverEntry, err error) {
+// entry makes the entry of flags and target. dashed says that there was a `--`, which
+// a command needs: without it an address with a slip would become one.
+func (f *addFlags) entry(name string, target []string, dashed bool) (e serverEntry, err error) {
 	e = serverEntry{Type: f.kind, Cwd: f.cwd, Timeout: f.timeout.Milliseconds(), Startup: f.startup.Milliseconds(),
-		IncludeTools: f.include, ExcludeTools: f.exclude, Trust: f.trust, AlwaysLoad: f.always, Description: f.description}
+		IncludeTools: parts(f.include), ExcludeTools: parts(f.exclude), Trust: f.trust, AlwaysLoad: f.always, Description: f.description}
 	low := strings.ToLower(target[0])
-	if strings.HasPrefix(low, "http://") || strings.HasPrefix(low, "https://") {
-		if len(target) > 1 {
+	switch {
+	case strings.HasPrefix(low, "http://"), strings.HasPrefix(low, "https://"):
+		e.URL = target[0]
+		switch {
+		case len(target) > 1:
 			return e, usage("a server with a URL takes no arguments, got %q", target[1])
-		}
-		if e.URL = target[0]; len(f.env) > 0 {
+		case len(f.env) > 0:
 			return e, usage("--env is for servers that are started; one with a URL takes --header")
+		case f.cwd != "":
+			return e, usage("--cwd is for servers that are started; one with a URL runs already")
 		}
-	} else {
+	case strings.Contains(target[0], "://"): // it may hold a password
+		return e, usage("a server is reached over http:// or https://, not %q", oneLine(target[0][:strings.Index(target[0], "://")+3], 100))
+	case !dashed:
+		return e, usage("%q is no URL that begins with http:// or https://; a command comes after --: capstan mcp add %s -- COMMAND [ARG...]", target[0], app.ServerWord(oneLine(name, 200)))
+	default:
 		if e.Command, e.Args = target[0], target[1:]; len(f.headers) > 0 {
 			return e, usage("--header is for servers with a URL; one that is started takes --env")
 		}
@@ -117,8 +132,26 @@ func (f *addFlags) entry(target []string) (e serverEntry, err error) {
 	if e.Env, err = pairs("--env", "=", "NAME=VALUE", f.env); err != nil {
 		return e, err
 	}
-	e.Headers, err = pairs("--header", ":", "'NAME: VALUE'", f.headers)
-	return e, err
+	if e.Headers, err = pairs("--header", ":", "'NAME: VALUE'", f.headers); err != nil {
+		return e, err
+	}
+	for name, value := range e.Headers {
+		e.Headers[name] = strings.TrimSpace(value)
+	}
+	return e, nil
+}
+
+// parts takes lists of names apart at their commas, which no name of a tool has.
+func parts(lists []string) []string {
+	var out []string
+	for _, l := range lists {
+		for _, name := range strings.Split(l, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
 }
 
 func pairs(flag, sep, want string, list []string) (map[string]string, error) {
@@ -128,7 +161,7 @@ func pairs(flag, sep, want string, list []string) (map[string]string, error) {
 		if name = strings.TrimSpace(name); !ok || name == "" { // the value may be a secret
 			return nil, usage("%s takes %s", flag, want)
 		}
-		out[name] = strings.TrimSpace(value)
+		out[name] = value
 	}
 	return out, nil
 }

@@ -35,7 +35,11 @@ func showTool(w io.Writer, s *app.Session, e *tool.Entry, v *tool.View, asJSON b
 		}{rowOf(s, e, v), d.Description, d.Signature, d.Input, d.Output, d.Bytes, callers})
 	}
 	row := rowOf(s, e, v)
-	fmt.Fprintf(w, "%s (%s)\n\n%s\n\n", oneLine(e.Spec().Name, 1024), oneLine(e.Spec().Title, 100), plainText(d.Description))
+	title := ""
+	if t := e.Spec().Title; t != "" {
+		title = " (" + oneLine(t, 100) + ")"
+	}
+	fmt.Fprintf(w, "%s%s\n\n%s\n\n", oneLine(e.Spec().Name, 1024), title, plainText(d.Description))
 	fmt.Fprintf(w, "From: %s.\n", sourceName(row.Server))
 	fmt.Fprintf(w, "Called by the model in mode %s: %s. Called by programs: %s.\n", v.Mode(), yes(row.Direct), yes(row.Program))
 	for _, c := range callers {

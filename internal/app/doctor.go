@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"capstan/internal/mcp"
 	"capstan/internal/shell"
 	"capstan/internal/tool"
 )
@@ -61,7 +62,7 @@ func tryServers(ctx context.Context, s *Session, start bool) []Check {
 			c.Detail = strings.Join(strings.Fields(t.Fault), " ")
 		}
 		if n := len(t.Warnings); n > 0 {
-			c.Detail += fmt.Sprintf("; %d warnings, 'capstan mcp get %s' shows them", n, t.Name)
+			c.Detail += fmt.Sprintf("; %d warnings, run capstan mcp get %s to see them", n, mcp.Word(t.Name))
 		}
 		checks = append(checks, c)
 	}

@@ -32,6 +32,9 @@ func serversFile(dir string, project bool) (string, error) {
 	return filepath.Join(home, config.File), nil
 }
 
+// ServerWord is a server's name as a shell takes it, for the commands that we tell of.
+func ServerWord(name string) string { return mcp.Word(name) }
+
 // AddServer writes a server into the user's settings or, for the project, its
 // .mcp.json, and returns which file that is. A configuration that could not be
 // used is refused.
@@ -123,6 +126,7 @@ type Trial struct {
 	Name     string
 	Tools    int
 	Fault    string // why it cannot be used; empty when it can
+	Denied   bool   // because a rule forbids it, which is what the user wants
 	Warnings []string
 }
 
@@ -138,7 +142,7 @@ func (s *Session) TestServers(ctx context.Context, names ...string) []Trial {
 	for _, name := range names {
 		t := Trial{Name: name, Fault: faults[name]}
 		if why := s.servers.broken[name]; why != "" {
-			t.Fault = s.Redact(why)
+			t.Fault, t.Denied = s.Redact(why), s.servers.denied[name]
 		}
 		for _, st := range s.ServerStatus() {
 			if st.Name == name {

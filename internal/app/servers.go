@@ -24,7 +24,8 @@ type servers struct {
 	names   []string // of configs, sorted
 	// broken says of each server that cannot be used as it is configured why.
 	broken  map[string]string
-	manager *mcp.Manager // nil when there are none
+	denied  map[string]bool // those of broken that a rule forbids
+	manager *mcp.Manager    // nil when there are none
 
 	mu   sync.Mutex
 	told map[string]bool // what the user was told already
@@ -35,7 +36,7 @@ type servers struct {
 func (s *Session) readServers(set config.Settings) error {
 	var layers [][]mcp.Config
 	var faults []error
-	s.servers.broken, s.servers.told = map[string]string{}, map[string]bool{}
+	s.servers.broken, s.servers.denied, s.servers.told = map[string]string{}, map[string]bool{}, map[string]bool{}
 	for _, section := range set.Sections {
 		if section.Key != "mcpServers" {
 			continue
@@ -154,6 +155,7 @@ func (s *Session) dropDenied() {
 	s.servers.configs = slices.DeleteFunc(s.servers.configs, func(c mcp.Config) bool {
 		if s.rules.ForbidsAll(serverPattern(c.Name)) {
 			s.scope.Disallow = append(slices.Clone(s.scope.Disallow), "mcp__"+c.Name)
+			s.servers.denied[c.Name] = true
 			s.servers.broken[c.Name] = "a rule of permissions.deny forbids all of its tools"
 			return true
 		}
@@ -266,7 +268,7 @@ func more(n int, server string) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (and %d more: capstan mcp get %s)", n, server)
+	return fmt.Sprintf(" (and %d more: capstan mcp get %s)", n, mcp.Word(server))
 }
 
 // awaitForSearch waits for whatever a search could find.

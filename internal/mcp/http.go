@@ -256,7 +256,7 @@ func (w *web) remember(req *http.Request, resp *http.Response) {
 	}
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
-		text += fmt.Sprintf("; log in with `capstan mcp login %s`, or set headers", w.server)
+		text += fmt.Sprintf("; log in with `capstan mcp login %s`, or set headers", Word(w.server))
 	case http.StatusForbidden:
 		text += "; the key or login that it was given may not do this"
 	case http.StatusNotFound:

@@ -153,6 +153,8 @@ func (s *server) listTools(ctx context.Context, c *conn) ([]*remote, error) {
 	if err = notOffered(err); err != nil {
 		return nil, err
 	}
+	s.idle("includeTools", s.cfg.Include, seen)
+	s.idle("excludeTools", s.cfg.Exclude, seen)
 	tools := make([]*remote, 0, len(byName))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		tools = append(tools, byName[name])
@@ -187,14 +189,31 @@ func define(raw json.RawMessage) (definition, error) {
 // wants says whether the user takes this tool of the server.
 func (c *Config) wants(name string) bool {
 	named := func(list []string) bool {
-		return slices.ContainsFunc(list, func(p string) bool {
-			if head, ok := strings.CutSuffix(p, "*"); ok {
-				return strings.HasPrefix(name, head)
-			}
-			return p == name
-		})
+		return slices.ContainsFunc(list, func(p string) bool { return meansTool(p, name) })
 	}
 	return (c.Include == nil || named(c.Include)) && !named(c.Exclude)
+}
+
+// meansTool says whether a pattern of includeTools or excludeTools means a tool.
+func meansTool(pattern, name string) bool {
+	if head, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(name, head)
+	}
+	return pattern == name
+}
+
+// idle warns of patterns that mean none of the tools that a server lists: whoever
+// misspells one believes that a tool is gone, or has none.
+func (s *server) idle(key string, patterns []string, listed map[string]bool) {
+	for _, p := range patterns {
+		found := false
+		for name := range listed {
+			found = found || meansTool(p, name)
+		}
+		if !found {
+			s.warn("%s: %q is none of its tools", key, cut(clean(p), 100))
+		}
+	}
 }
 
 // missing says whether a schema was left out.

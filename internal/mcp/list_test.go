@@ -48,6 +48,15 @@ func TestToolName(t *testing.T) {
 	}
 }
 
+// A name in a command that a person copies.
+func TestWord(t *testing.T) {
+	for name, want := range map[string]string{"docs": "docs", "my server": "'my server'", "it's": `'it'\''s'`, "$x": "'$x'", "日本": "'日本'", "-v": "-- -v", "- v": "-- '- v'"} {
+		if got := Word(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
 func FuzzToolName(f *testing.F) {
 	f.Add("a__b", "c")
 	form := regexp.MustCompile(`^mcp__[A-Za-z0-9_-]+__[A-Za-z0-9_-]+$`)
@@ -139,9 +148,12 @@ func TestEndlessCursors(t *testing.T) {
 // BUG-PC-08
 func TestIncludeAndExclude(t *testing.T) {
 	c := stdioServer("good", "sdk")
-	c.Include, c.Exclude = []string{"echo*", "roots"}, []string{"echo2"}
+	c.Include, c.Exclude = []string{"echo*", "roots", "echo,roots"}, []string{"echo2", "ehco*"}
 	r := newRig(t, Options{}, c)
 	r.ready()
+	if diff := cmp.Diff([]string{`includeTools: "echo,roots" is none of its tools`, `excludeTools: "ehco*" is none of its tools`}, r.Status()[0].Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
 	if diff := cmp.Diff([]string{"mcp__good__echo", "mcp__good__echo3", "mcp__good__roots"}, r.names()); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
 	}

@@ -460,7 +460,7 @@ func (p *Policy) Forbids(name string) string {
 func (p *Policy) Guards(name string) string {
 	rules := p.rules.Load()
 	for _, list := range [][]*rule{rules.deny, rules.ask} {
-		if r := match(list, &act{kind: actUse, tool: name}, p.place); r != nil {
+		if r := match(list, &act{kind: actUse, tool: name}, rules.place); r != nil {
 			return r.String()
 		}
 	}
