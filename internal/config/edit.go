@@ -63,9 +63,63 @@ func DropServer(path, name string) error {
 		if i < 0 {
 			return ErrNotThere
 		}
-		servers.Members = slices.Delete(servers.Members, i, i+1)
+		dropMember(servers, i)
 		return nil
 	})
+}
+
+// dropMember takes a member out of an object, with the comments right above it and
+// at the end of its line. Those of the members beside it stay where they are.
+func dropMember(o *hujson.Object, i int) {
+	m := &o.Members[i]
+	last := i == len(o.Members)-1
+	line, above := lineEnd(m.Name.BeforeExtra) // the first is of the line before
+	if n := bytes.LastIndex(above, []byte("\n\n")); n >= 0 && len(bytes.TrimSpace(above[:n])) > 0 {
+		line = m.Name.BeforeExtra[:len(line)+n] // a text that a blank line sets off
+	}
+	after := &o.AfterExtra
+	if !last {
+		after = &o.Members[i+1].Name.BeforeExtra
+	}
+	_, below := lineEnd(*after)
+	switch {
+	case above == nil && last, above == nil && below != nil: // others are on its line
+	case above == nil || !last && below == nil: // the next one comes to stand there
+		*after = slices.Concat(m.Name.BeforeExtra, bytes.TrimLeft(*after, " \t"))
+	case below != nil:
+		*after = slices.Concat(line, below)
+	case len(bytes.TrimSpace(line)) > 0:
+		*after = slices.Concat(line, []byte("\n"), *after)
+	}
+	if last && i > 0 { // with a comma at the end, or without, as before
+		p := &o.Members[i-1].Value
+		if m.Value.AfterExtra == nil {
+			*after, p.AfterExtra = slices.Concat(p.AfterExtra, *after), nil
+		} else if p.AfterExtra == nil {
+			p.AfterExtra = hujson.Extra{}
+		}
+	}
+	o.Members = slices.Delete(o.Members, i, i+1)
+}
+
+// lineEnd takes off what ends the line on which a text between two members begins.
+// below begins with the line's end; it is nil when the text ends on that line.
+func lineEnd(x hujson.Extra) (line, below hujson.Extra) {
+	for at := 0; at < len(x); at++ {
+		switch {
+		case x[at] == '\n':
+			return x[:at], x[at:]
+		case bytes.HasPrefix(x[at:], []byte("//")):
+			if n := bytes.IndexByte(x[at:], '\n'); n >= 0 {
+				at += n - 1
+			}
+		case bytes.HasPrefix(x[at:], []byte("/*")):
+			if n := bytes.Index(x[at+2:], []byte("*/")); n >= 0 {
+				at += n + 3
+			}
+		}
+	}
+	return x, nil
 }
 
 func indexOf(o *hujson.Object, name string) int {

@@ -39,7 +39,7 @@ func TestEdit(t *testing.T) {
 		{"in its place", `{"mcpServers": {/*1*/ "a" /*2*/: {} /*3*/, "b": 1}}`, put("a", true),
 			`{"mcpServers": {/*1*/ "a" /*2*/: ` + entry + ` /*3*/, "b": 1}}`, nil},
 		{"taken out", "{\"mcpServers\": {\n    \"a\": {}, // a\n    // b\n    \"b\": {}\n  }}", drop("a"),
-			"{\"mcpServers\": { // a\n    // b\n    \"b\": {}\n  }}", nil},
+			"{\"mcpServers\": {\n    // b\n    \"b\": {}\n  }}", nil},
 		{"taken out of none", `{"model": "m/n"}`, drop("a"), `{"model": "m/n"}`, ErrNotThere},
 		{"a file that is broken", `{"a": `, put("a", false), `{"a": `, errAny},
 		{"no object", `{"mcpServers": []}`, put("a", false), `{"mcpServers": []}`, errAny},
@@ -71,6 +71,30 @@ func TestEdit(t *testing.T) {
 				t.Errorf("left behind: %v", left)
 			}
 		})
+	}
+	// What is taken out takes no comment of a neighbour with it, nor moves one.
+	for _, c := range []struct{ before, after string }{
+		{"{\n  \"x\": {}, // x\n  \"a\": {}, // a\n  \"b\": {} // b\n}", "{\n  \"x\": {}, // x\n  \"b\": {} // b\n}"},
+		{"{\n  \"x\": {}, // x\n  // above a\n  \"a\": {} // a\n}", "{\n  \"x\": {} // x\n}"},
+		{"{\n  \"x\": {}, // x\n  \"a\": {}, // a\n}", "{\n  \"x\": {}, // x\n}"},
+		{"{\n  \"x\": {}, // x\n  \"a\": {} }", "{\n  \"x\": {} // x\n }"},
+		{"{ // all\n  \"a\": {}, // a\n  // b\n  \"b\": {},\n}", "{ // all\n  // b\n  \"b\": {},\n}"},
+		{"{\n  // all of them\n\n  // a\n  \"a\": {},\n  \"b\": {}}", "{\n  // all of them\n  \"b\": {}}"},
+		{"{\n  \"a\": {}, /* a\n more */\n  \"b\": {}}", "{\n  \"b\": {}}"},
+		{"{\n  \"a\": {}, \"b\": {} // both\n}", "{\n  \"b\": {} // both\n}"},
+		{"{\n  \"x\": {}, \"a\": {}, // both\n  \"b\": {}\n}", "{\n  \"x\": {}, // both\n  \"b\": {}\n}"},
+		{"{\"x\": 1 /* x */, \"a\": 2, /* b */ \"b\": 3}", "{\"x\": 1 /* x */, /* b */ \"b\": 3}"},
+		{"{\"x\": 1 /* x */, \"a\": 2}", "{\"x\": 1 /* x */}"},
+		{"{\"a\": 1, \"b\": 2}", "{\"b\": 2}"},
+		{"{ \"a\": 1 }", "{ }"},
+		{"{\n  \"a\": {} // a\n}", "{\n}"},
+	} {
+		file := filepath.Join(t.TempDir(), "f.json")
+		err := errors.Join(os.WriteFile(file, []byte(`{"mcpServers": `+c.before+"} // end\n"), 0o600), DropServer(file, "a"))
+		got, _ := os.ReadFile(file)
+		if diff := cmp.Diff(`{"mcpServers": `+c.after+"} // end\n", string(got)); diff != "" || err != nil {
+			t.Errorf("taken out of %s: %v\n%s", c.before, err, diff)
+		}
 	}
 	if err := DropServer(filepath.Join(t.TempDir(), "none.json"), "a"); !errors.Is(err, ErrNotThere) {
 		t.Error(err)
