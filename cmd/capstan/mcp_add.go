@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"capstan/internal/app"
 )
@@ -17,7 +19,7 @@ type addFlags struct {
 	kind, cwd, description string
 	env, headers           []string
 	include, exclude       []string
-	timeout, startup       time.Duration
+	timeout, startup       string // durations
 	trust, always          bool
 }
 
@@ -36,11 +38,6 @@ Write secrets as ${VARIABLE}: then they stay out of the file.`,
   capstan mcp add docs https://docs.example.com/mcp --project`,
 		Args: arguments(2, math.MaxInt, "a name, and a URL or a command"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, name := range []string{"timeout", "startup-timeout"} {
-				if d, _ := cmd.Flags().GetDuration(name); cmd.Flags().Changed(name) && d < time.Millisecond {
-					return usage("--%s: want 1ms or more, such as 90s, got %v", name, d)
-				}
-			}
 			return f.run(args[0], args[1:], cmd.ArgsLenAtDash() >= 0)
 		},
 	}
@@ -51,13 +48,19 @@ Write secrets as ${VARIABLE}: then they stay out of the file.`,
 	fl.StringArrayVar(&f.env, "env", nil, "NAME=VALUE for its environment; may be repeated")
 	fl.StringArrayVar(&f.headers, "header", nil, "'NAME: VALUE' to send to it; may be repeated")
 	fl.StringVar(&f.cwd, "cwd", "", "where it runs; the workspace's root when not given")
-	fl.DurationVar(&f.timeout, "timeout", 0, "how long a call may go on without progress, such as 90s")
-	fl.DurationVar(&f.startup, "startup-timeout", 0, "how long it may take to start, such as 60s")
+	fl.StringVar(&f.timeout, "timeout", "", "how long a call may go on without progress, such as 90s")
+	fl.StringVar(&f.startup, "startup-timeout", "", "how long it may take to start, such as 60s")
 	fl.StringArrayVar(&f.include, "include-tools", nil, "take only these tools, NAME or BEGINNING*; several with commas, or repeated")
 	fl.StringArrayVar(&f.exclude, "exclude-tools", nil, "leave these tools out, as with --include-tools")
 	fl.BoolVar(&f.trust, "trust", false, "believe it which of its tools only read: they run without a question")
 	fl.BoolVar(&f.always, "always-load", false, "show its tools to the model instead of having them found")
 	fl.StringVar(&f.description, "description", "", "what it is for; helps to find its tools")
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if _, unknown := errors.AsType[*pflag.NotExistError](err); unknown {
+			return usage("%w; the command of a server comes after --", flagError(cmd, err))
+		}
+		return flagError(cmd, err)
+	})
 	return cmd
 }
 
@@ -106,13 +109,22 @@ func (f *addFlags) run(name string, target []string, dashed bool) error {
 // entry makes the entry of flags and target. dashed says that there was a `--`, which
 // a command needs: without it an address with a slip would become one.
 func (f *addFlags) entry(name string, target []string, dashed bool) (e serverEntry, err error) {
-	e = serverEntry{Type: f.kind, Cwd: f.cwd, Timeout: f.timeout.Milliseconds(), Startup: f.startup.Milliseconds(),
+	e = serverEntry{Type: f.kind, Cwd: f.cwd,
 		IncludeTools: parts(f.include), ExcludeTools: parts(f.exclude), Trust: f.trust, AlwaysLoad: f.always, Description: f.description}
+	if e.Timeout, err = milliseconds("--timeout", f.timeout); err != nil {
+		return e, err
+	}
+	if e.Startup, err = milliseconds("--startup-timeout", f.startup); err != nil {
+		return e, err
+	}
 	low := strings.ToLower(target[0])
 	switch {
 	case strings.HasPrefix(low, "http://"), strings.HasPrefix(low, "https://"):
 		e.URL = target[0]
+		_, rest, _ := strings.Cut(e.URL, "://")
 		switch {
+		case strings.Trim(rest, "/") == "":
+			return e, usage("the URL names no host: %q", e.URL)
 		case len(target) > 1:
 			return e, usage("a server with a URL takes no arguments, got %q", target[1])
 		case len(f.env) > 0:
@@ -139,6 +151,15 @@ func (f *addFlags) entry(name string, target []string, dashed bool) (e serverEnt
 		e.Headers[name] = strings.TrimSpace(value)
 	}
 	return e, nil
+}
+
+// milliseconds reads a duration; of less than one, nothing would be left in the file.
+func milliseconds(flag, s string) (int64, error) {
+	d, err := duration(flag, s)
+	if err == nil && d > 0 && d < time.Millisecond {
+		err = usage("%s: want 1ms or more, such as 90s, got %v", flag, d)
+	}
+	return d.Milliseconds(), err
 }
 
 // parts takes lists of names apart at their commas, which no name of a tool has.
