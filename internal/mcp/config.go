@@ -323,6 +323,21 @@ func (p *parser) transport(c *Config) {
 	}
 }
 
+// Word is a server's name as an argument of a command that a person can copy into a
+// shell.
+func Word(name string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.+@:/,", r)
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return !plain(r) }) {
+		name = "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+	}
+	if strings.HasPrefix(name, "-") || strings.HasPrefix(name, "'-") {
+		name = "-- " + name
+	}
+	return name
+}
+
 // nearest names the key that was probably meant.
 func nearest(key string) string {
 	low := strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(key))

@@ -1,10 +1,6 @@
 package mcp
 
-import (
-	"strings"
-
-	"capstan/internal/tool"
-)
+import "capstan/internal/tool"
 
 // maxName is what every API takes as the name of a tool.
 const maxName = 64
@@ -21,19 +17,4 @@ func ToolName(server, name string) string {
 	}
 	s = s[:min(len(s), maxName-len(prefix)-9)]
 	return prefix + s + "_" + tool.NameHash(server+"\x00"+name)
-}
-
-// Word is a server's name as an argument of a command that a person can copy into a
-// shell.
-func Word(name string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.+@:/,", r)
-	}
-	if strings.ContainsFunc(name, func(r rune) bool { return !plain(r) }) {
-		name = "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
-	}
-	if strings.HasPrefix(name, "-") || strings.HasPrefix(name, "'-") {
-		name = "-- " + name
-	}
-	return name
 }
