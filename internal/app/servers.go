@@ -198,7 +198,7 @@ func (s *Session) awaitCalls(ctx context.Context, calls []tool.Call) {
 			name = c.Name
 		}
 		servers := s.serversNamed(name)
-		if len(servers) == 0 || view.Visible(name) != nil {
+		if len(servers) == 0 || view.Visible(name) != nil && !slices.ContainsFunc(servers, s.changing) {
 			continue
 		}
 		missing := s.AwaitServers(ctx, servers...)
@@ -206,6 +206,12 @@ func (s *Session) awaitCalls(ctx context.Context, calls []tool.Call) {
 			calls[i].Fault = fmt.Sprintf("%s was not run: %s", name, strings.Join(missing, "; "))
 		}
 	}
+}
+
+// changing says whether a server has said that its tools are others now, and they
+// are not here yet.
+func (s *Session) changing(server string) bool {
+	return s.servers.manager != nil && s.servers.manager.Changing(server)
 }
 
 // StartServers starts the configured servers that have not been, and waits for

@@ -382,7 +382,7 @@ func (s *Session) register(roots []string) error {
 }
 
 func (s *Session) newExec() *codemode.Exec {
-	return codemode.NewExec(codemode.Options{Runner: s.runner, Servers: s.servers.names, Registry: s.Registry, ServersOf: s.serversOf, Await: s.AwaitServers,
+	return codemode.NewExec(codemode.Options{Runner: s.runner, Servers: s.servers.names, Registry: s.Registry, ServersOf: s.serversOf, Await: s.AwaitServers, Changing: s.changing,
 		Jobs: func(callID string) []string { return builtin.RunningJobs(s.jobs, callID) }})
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -125,5 +126,36 @@ func TestMissingServers(t *testing.T) {
 	// ALL_TOOLS waits for all, and tells without which it is.
 	if r := w.run(t.Context(), `text(ALL_TOOLS.length)`); !strings.Contains(r.Text(), "[Not in ALL_TOOLS: MCP server dead is missing: it ended]") {
 		t.Error(r.Text())
+	}
+}
+
+// A call of a tool whose server has said that its tools are others now waits for
+// those, and is made as they are then; a call of another server's does not.
+func TestCallAwaitsWhatChanged(t *testing.T) {
+	of := func(server, says string) *fake {
+		return &fake{spec: tool.Spec{Name: "mcp__" + server + "__echo", Description: says, Server: server}, run: func(context.Context, *tool.Invocation) (tool.Result, error) {
+			return tool.Text(says), nil
+		}}
+	}
+	w := newWorld(t, of("shift", "old"), of("calm", "calm"))
+	g := &gates{open: map[string]chan struct{}{"shift": make(chan struct{}), "calm": make(chan struct{})}}
+	var changing atomic.Bool
+	changing.Store(true)
+	g.waiting = func() {
+		mine := func(sp *tool.Spec) bool { return sp.Server == "shift" }
+		if err := w.reg.Replace(mine, of("shift", "new"), &fake{spec: tool.Spec{Name: "mcp__shift__fresh", Description: "d", Server: "shift"}, run: func(context.Context, *tool.Invocation) (tool.Result, error) {
+			return tool.Text("fresh"), nil
+		}}); err != nil {
+			t.Error(err)
+		}
+		changing.Store(false)
+		close(g.open["shift"])
+	}
+	w.exec.Registry, w.exec.ServersOf, w.exec.Await = &w.reg, g.serversOf, g.await
+	w.exec.Changing = func(server string) bool { return server == "shift" && changing.Load() }
+	w.want(`text((await tools.mcp__calm__echo({})).output, (await tools.mcp__shift__echo({})).output);
+		text((await tools.mcp__shift__fresh({})).output, (await tools.mcp__shift__echo({})).output)`, "calm new\nfresh new")
+	if got := strings.Join(g.waited, " "); got != "shift" {
+		t.Errorf("waited for %q, want shift, once", got)
 	}
 }

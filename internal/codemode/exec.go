@@ -37,6 +37,9 @@ type Options struct {
 	// missing. Nil: nothing is waited for.
 	ServersOf func(js string) []string
 	Await     func(ctx context.Context, servers ...string) (missing []string)
+	// Changing says whether a server has other tools by now than the registry
+	// knows of; nil when none can.
+	Changing func(server string) bool
 	// Jobs returns a line for each background job that calls below the given
 	// call id started and that still runs (ruling 9). Nil: there are no jobs.
 	Jobs func(callID string) []string

@@ -99,10 +99,15 @@ func (h *host) awaited(js string) []string {
 	if o.ServersOf == nil || o.Await == nil {
 		return nil
 	}
-	if _, known := h.view().Canonical(js); known {
-		return nil
+	view := h.view()
+	name, known := view.Canonical(js)
+	if !known {
+		return o.ServersOf(js)
 	}
-	return o.ServersOf(js)
+	if e := view.Visible(name); o.Changing != nil && e != nil && e.Spec().Server != "" && o.Changing(e.Spec().Server) {
+		return []string{e.Spec().Server}
+	}
+	return nil
 }
 
 // dispatch makes some calls of a batch. A call that is refused because there is

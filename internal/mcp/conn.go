@@ -37,9 +37,13 @@ type conn struct {
 	ctx     context.Context // ends with the connection
 	cancel  context.CancelCauseFunc
 	changed chan struct{} // its tools may be others now
-	ended   chan struct{} // closed when the session is over
-	lost    atomic.Bool   // somebody has seen that it is about to be
-	why     atomic.Value  // the error for which we end it; nothing when it ends by itself
+	// heard counts what the server said of that, taken how much of it the registry
+	// has; hurry ends the gathering of a burst, for somebody waits.
+	heard, taken atomic.Uint64
+	hurry        chan struct{}
+	ended        chan struct{} // closed when the session is over
+	lost         atomic.Bool   // somebody has seen that it is about to be
+	why          atomic.Value  // the error for which we end it; nothing when it ends by itself
 }
 
 // dial connects and initialises within ctx. The connection lasts beyond it.
@@ -74,7 +78,7 @@ func olderHTTP(err error) bool {
 
 // open makes one attempt with one transport and protocol version.
 func (s *server) open(ctx context.Context, cfg Config, version string) (_ *conn, err error) {
-	c := &conn{s: s, cfg: cfg, flights: newFlights(), stderr: &tail{}, changed: make(chan struct{}, 1), ended: make(chan struct{})}
+	c := &conn{s: s, cfg: cfg, flights: newFlights(), stderr: &tail{}, changed: make(chan struct{}, 1), hurry: make(chan struct{}, 1), ended: make(chan struct{})}
 	// Values only: the connection outlives the attempt.
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	transport, err := c.transport()
@@ -180,6 +184,7 @@ func (c *conn) client() *sdk.Client {
 
 // listChanged notes that the server has other tools now.
 func (c *conn) listChanged() {
+	c.heard.Add(1)
 	select {
 	case c.changed <- struct{}{}:
 	default: // one look is coming anyway: a burst is one change

@@ -171,7 +171,8 @@ func (m *Manager) Start(configs ...Config) error {
 
 // Wait starts the named servers, or every server when none is named, and waits
 // until each has connected or failed for the first time, but for none longer than
-// its start-up timeout since its start. A server that is named and has failed is
+// its start-up timeout since its start. Of one that said that its tools have
+// changed it waits for the new ones. A server that is named and has failed is
 // tried once more, unless that was just tried, and one that is being restarted is
 // waited for. It returns those that are not ready.
 func (m *Manager) Wait(ctx context.Context, names ...string) []Missing {
@@ -198,6 +199,15 @@ func (m *Manager) Wait(ctx context.Context, names ...string) []Missing {
 		}
 	}
 	return missing
+}
+
+// Changing reports whether a server has said that its tools are others now, and
+// the registry still has those of before: a call of one has to Wait first.
+func (m *Manager) Changing(server string) bool {
+	for _, s := range m.list([]string{server}) {
+		return s.changing()
+	}
+	return false
 }
 
 func (m *Manager) list(names []string) []*server {

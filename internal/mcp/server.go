@@ -195,6 +195,7 @@ func (s *server) serve(ctx context.Context, c *conn) error {
 		case <-c.ended:
 			return s.ending(c)
 		case <-time.After(pause):
+		case <-c.hurry:
 		}
 		if pause = min(2*pause, maxSettle); time.Since(listed) > 2*maxSettle {
 			pause = settleTime
@@ -204,12 +205,17 @@ func (s *server) serve(ctx context.Context, c *conn) error {
 		case <-c.changed:
 		default:
 		}
+		heard := c.heard.Load()
 		lctx, cancel := context.WithTimeoutCause(ctx, s.cfg.startup(), fmt.Errorf("it did not answer within %v", s.cfg.startup()))
 		err := s.refresh(lctx, c)
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			s.warn("its tools have changed, but the new ones could not be taken, so the old ones stay: %v", err)
 		}
+		c.taken.Store(heard)
+		s.mu.Lock()
+		s.wake()
+		s.mu.Unlock()
 		s.m.notify(s.cfg.Name)
 	}
 }
@@ -241,8 +247,45 @@ func (s *server) become(st State, why error, c *conn) {
 
 func (s *server) set(st State, why error, c *conn) {
 	s.state, s.why, s.conn, s.since = st, why, c, time.Now()
+	s.wake()
+}
+
+// wake wakes whoever waits for the server, with s.mu held.
+func (s *server) wake() {
 	close(s.moved)
 	s.moved = make(chan struct{})
+}
+
+// changing says whether the server has said that its tools are others now and the
+// registry still has those of before.
+func (s *server) changing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn != nil && s.conn.heard.Load() > s.conn.taken.Load()
+}
+
+// catchUp waits until the registry has what the server had said of its tools when
+// it was called. Listing them ends within the start-up timeout, and so does this.
+func (s *server) catchUp(ctx context.Context, c *conn) {
+	for heard := c.heard.Load(); ; {
+		s.mu.Lock()
+		current, moved := s.conn, s.moved
+		s.mu.Unlock()
+		if current != c || c.taken.Load() >= heard {
+			return
+		}
+		select {
+		case c.hurry <- struct{}{}:
+		default:
+		}
+		select {
+		case <-moved:
+		case <-c.ended:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // fail gives up until somebody needs the server, and for pause in any case.
@@ -266,7 +309,8 @@ func (s *server) awaitDemand(ctx context.Context) {
 	}
 }
 
-// settle waits for the first attempt, and returns why the server is not ready.
+// settle waits for the first attempt, and for tools that the server says have
+// changed. It returns why the server is not ready.
 func (s *server) settle(ctx context.Context) string {
 	s.mu.Lock()
 	begun := s.begun // launch has been called
@@ -275,10 +319,11 @@ func (s *server) settle(ctx context.Context) string {
 	defer limit.Stop()
 	for {
 		s.mu.Lock()
-		state, why, moved := s.state, s.why, s.moved
+		state, why, c, moved := s.state, s.why, s.conn, s.moved
 		s.mu.Unlock()
 		switch {
 		case state == Ready:
+			s.catchUp(ctx, c)
 			return ""
 		case state != Starting:
 			return s.explain(state, why)

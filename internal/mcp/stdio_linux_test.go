@@ -31,7 +31,7 @@ func TestToolsOfAServerAreTools(t *testing.T) {
 	}
 	spec := *r.tool("mcp__good__echo").Spec()
 	spec.Input = nil
-	if diff := cmp.Diff(tool.Spec{Name: "mcp__good__echo", Title: "Echo", Description: "Says it again.", Server: "good", Deferred: true, Claims: []string{"it only reads"}}, spec); diff != "" {
+	if diff := cmp.Diff(tool.Spec{Name: "mcp__good__echo", Short: "echo", Title: "Echo", Description: "Says it again.", Server: "good", Deferred: true, Claims: []string{"it only reads"}}, spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
 	res := r.call("mcp__good__echo", `{"text":"hi"}`)

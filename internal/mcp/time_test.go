@@ -329,3 +329,46 @@ func TestWaitIsBounded(t *testing.T) {
 		m.Close()
 	})
 }
+
+// Whoever waits for a server that has said that its tools changed gets the new
+// ones, without the pause that gathers a burst; nobody else is held up.
+func TestWaitForWhatChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var live *sdk.ServerSession
+		reg := &tool.Registry{}
+		server := goodServer()
+		m := New(Options{Registry: reg, dial: func(Config) (sdk.Transport, error) {
+			here, there := sdk.NewInMemoryTransports()
+			s, err := server.Connect(context.Background(), here, nil)
+			live = s
+			return renaming{there}, err
+		}})
+		if err := m.Start(Config{Name: "s"}); err != nil {
+			t.Fatal(err)
+		}
+		m.Wait(t.Context())
+		r := &rig{m, t, reg, t.Context()}
+		before := len(r.names())
+		for n := range 3 {
+			r.call("mcp__s__grow", fmt.Sprintf(`{"text":"fresh%d"}`, n))
+			for !m.Changing("s") {
+				time.Sleep(time.Millisecond) // the SDK's server gathers too
+			}
+			if got := len(r.names()); got != before+n {
+				t.Fatalf("%d tools before it was waited for, want %d", got, before+n)
+			}
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			m.Wait(ended, "s") // returns
+			begun := time.Now()
+			if missing := m.Wait(t.Context(), "s"); len(missing) > 0 || time.Since(begun) != 0 {
+				t.Errorf("after %v: %v", time.Since(begun), missing)
+			}
+			if got := len(r.names()); got != before+n+1 || m.Changing("s") {
+				t.Errorf("%d tools, want %d; still changing: %v", got, before+n+1, m.Changing("s"))
+			}
+		}
+		m.Close()
+		live.Wait()
+	})
+}
