@@ -95,6 +95,8 @@ func (t *remote) failed(ctx context.Context, err error) (tool.Result, error) {
 		return tool.Result{}, ctx.Err()
 	case errors.Is(err, errTimeout):
 		return tool.Fail(tool.CodeTimeout, "tool %s of MCP server %s: %v; the call was cancelled, and whether it had an effect is not known%s", t.real, t.s.cfg.Name, err, t.repeatable()), nil
+	case errors.Is(err, errCut), errors.As(err, &lost) && !errors.As(err, &rpc) && t.s.cfg.Type != Stdio:
+		return tool.Fail(tool.CodeFailed, "tool %s of MCP server %s: %v\nWhether the call had an effect is not known%s. The next call connects anew.", t.real, t.s.cfg.Name, err, t.repeatable()), nil
 	case errors.As(err, &lost) && !errors.As(err, &rpc):
 		return tool.Fail(tool.CodeFailed, "MCP server %s ended during the call: %v\nWhether the call had an effect is not known%s. The server is restarted, and the next call works if it comes up.", t.s.cfg.Name, err, t.repeatable()), nil
 	}

@@ -32,9 +32,17 @@ func (c *conn) explain(ctx context.Context, err error) error {
 	} else if errors.As(err, &said) {
 		return c.scrub(said)
 	}
+	// The SDK puts the name under which it knows our method in front.
+	for _, verb := range []string{"calling", "sending"} {
+		if inner := errors.Unwrap(err); inner != nil && strings.HasPrefix(err.Error(), verb+` "`+prefix) {
+			err = inner
+		}
+	}
 	var rpc *jsonrpc.Error
 	var web *url.Error
 	switch {
+	case c.child == nil && (strings.Contains(err.Error(), "request terminated without response") || strings.Contains(err.Error(), io.ErrUnexpectedEOF.Error())):
+		err, rpc = errCut, nil
 	case errors.As(err, &rpc) && rpc.Message != rejected:
 		err = fmt.Errorf("%w", &rpcError{rpc.Code, excerpt(rpc.Message, 2000), rpc})
 	case errors.As(err, &web):
@@ -43,6 +51,8 @@ func (c *conn) explain(ctx context.Context, err error) error {
 		rpc = nil
 		if c.child != nil {
 			err = errors.New(c.howItEnded())
+		} else if errors.Is(err, io.EOF) {
+			err = errCut
 		}
 		c.lost.Store(true)
 		err = &lostError{err}
@@ -95,6 +105,9 @@ func (e *rpcError) Unwrap() error {
 	}
 	return e.wire
 }
+
+// errCut is an answer of a remote server that ended before its end.
+var errCut = errors.New("the connection broke before the answer was there")
 
 // A lostError is a connection that ended while something was asked.
 type lostError struct{ error }

@@ -254,7 +254,7 @@ func TestAnswersOfHTTPServersThatAreWrong(t *testing.T) {
 		"cut": {func(w http.ResponseWriter, _ *http.Request, _ json.RawMessage) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			io.WriteString(w, "event: message\ndata: {\"jsonrpc\"")
-		}, ""},
+		}, "tool t of MCP server web: the connection broke before the answer was there\nWhether the call had an effect is not known. The next call connects anew."},
 		"html": {func(w http.ResponseWriter, _ *http.Request, _ json.RawMessage) {
 			w.Header().Set("Content-Type", "text/html")
 			io.WriteString(w, "<html>")
