@@ -88,17 +88,19 @@ func (d *Definitions) Kinds() []*Definition {
 // Find returns the definition of a name with all that it inherits filled in. The
 // case of letters does not matter when there is no other of that name.
 func (d *Definitions) Find(name string) (*Definition, error) {
-	x := d.named(name)
+	x := named(d.list, name)
 	if x == nil {
 		return nil, d.unknown(name)
 	}
 	return d.whole(x)
 }
 
-func (d *Definitions) named(name string) *Definition {
+// named finds the definition of a name, or else one whose name differs in the case
+// of letters only.
+func named(list []*Definition, name string) *Definition {
 	for _, same := range []func(string) bool{func(n string) bool { return n == name }, func(n string) bool { return strings.EqualFold(n, name) }} {
-		if i := slices.IndexFunc(d.list, func(x *Definition) bool { return same(x.Name) }); i >= 0 {
-			return d.list[i]
+		if i := slices.IndexFunc(list, func(x *Definition) bool { return same(x.Name) }); i >= 0 {
+			return list[i]
 		}
 	}
 	return nil
@@ -137,7 +139,7 @@ func (d *Definitions) whole(x *Definition) (*Definition, error) {
 	out, seen := *x, []string{x.Name}
 	out.Tools, out.Disallowed = slices.Clone(x.Tools), slices.Clone(x.Disallowed)
 	for at := x; at.Preset != ""; {
-		p := d.named(at.Preset)
+		p := named(d.list, at.Preset)
 		if p == nil {
 			return nil, fmt.Errorf("the agent %s has the preset %q, which there is not: want the name of another definition", at.Name, cutName(at.Preset))
 		}

@@ -207,6 +207,47 @@ func TestSubagent(t *testing.T) {
 	}
 }
 
+// Hooks and rules see the kind of agent that will work, as its definition spells it,
+// and no argument under a second name.
+func TestKindAsRulesSeeIt(t *testing.T) {
+	var list []llm.Event
+	for i, args := range []string{`{"prompt":"part:a"}`, `{"subagent_type":"READER","prompt":"part:a"}`, `{"prompt":"part:a","subagent_type":"General-Purpose","description":"<d>"}`,
+		`{"prompt":"part:a","subagent_type":"for\u212a","fork_tools":[]}`, `{"prompt":"part:a","subagent_type":"nobody"}`, `{"prompt":"x","SUBAGENT_TYPE":"reader"}`} {
+		list = append(list, calls(fmt.Sprintf("c%d", i), "agent", args))
+	}
+	list = append(list, calls("c6", "send_message", `{"to":"agent_1","message":"x","TO":"agent_2"}`), calls("c7", "task_stop", `{"task_id":"agent_1","Task_ID":"agent_2"}`))
+	r := newTeamRig(t, tool.Direct, tool.Direct, map[string][]turn{"lead": {events(list...), say("done")}})
+	seen := &argsSeen{}
+	r.opt.Sched.Policy = seen
+	if out := r.run("go"); out.Reason != agent.Finished {
+		t.Fatal(out.Reason, out.Err)
+	}
+	slices.Sort(seen.args)
+	want := []string{`{"description":"<d>","prompt":"part:a","subagent_type":"general-purpose"}`, `{"fork_tools":[],"prompt":"part:a","subagent_type":"fork"}`,
+		`{"prompt":"part:a","subagent_type":"general-purpose"}`, `{"prompt":"part:a","subagent_type":"nobody"}`, `{"prompt":"part:a","subagent_type":"reader"}`}
+	if diff := cmp.Diff(want, seen.args); diff != "" {
+		t.Error(diff)
+	}
+	for id, want := range map[string]string{"c5": "/SUBAGENT_TYPE: ", "c6": "/TO: ", "c7": "/Task_ID: "} {
+		if got := r.resultOf(id); !strings.HasPrefix(got, "error INVALID_ARGS: ") || !strings.Contains(got, want) {
+			t.Errorf("%s: %s", id, got)
+		}
+	}
+}
+
+// argsSeen is a Policy that denies everything and keeps the arguments.
+type argsSeen struct {
+	mu   sync.Mutex
+	args []string
+}
+
+func (p *argsSeen) Decide(_ context.Context, r *sched.Request) sched.Verdict {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.args = append(p.args, string(r.Call.Args))
+	return sched.Verdict{Decision: sched.Deny}
+}
+
 // A read-only agent in code mode has exec as its gateway to exactly its names: its
 // description lists them, its programs reach them, nothing else runs, and a
 // direct call is refused with the route. S0-203 S0-204 S0-205 S0-206 S0-207 S0-208

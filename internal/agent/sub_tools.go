@@ -49,6 +49,37 @@ func (c *control) Run(ctx context.Context, inv *tool.Invocation) (tool.Result, e
 // agentTool is the control agent, which says more.
 type agentTool struct{ control }
 
+// Canonical implements tool.Canonizer: rules and hooks are told the kind that will
+// work, as its definition spells it, whatever the call says.
+func (a *agentTool) Canonical(args json.RawMessage) json.RawMessage {
+	var in map[string]json.RawMessage
+	var kind string
+	if json.Unmarshal(args, &in) != nil || in["subagent_type"] != nil && json.Unmarshal(in["subagent_type"], &kind) != nil {
+		return args // which is no object: not valid
+	}
+	if real := a.team.kind(kind); in["subagent_type"] == nil || real != kind {
+		in["subagent_type"], _ = json.Marshal(real)
+		args, _ = json.Marshal(in) // texts and what was read
+	}
+	return args
+}
+
+// kind is the name of the kind that a call asks for: as it is written when there is
+// no such kind.
+func (tm *Team) kind(name string) string {
+	if name == "" {
+		return General
+	}
+	if strings.EqualFold(name, Fork) {
+		return Fork
+	}
+	kinds := tm.opt.Kinds()
+	if x := named(kinds, name); x != nil {
+		return x.Name
+	}
+	return name
+}
+
 // Check implements tool.Checker.
 func (a *agentTool) Check(c *tool.Call) error {
 	var in agentInput
@@ -58,7 +89,7 @@ func (a *agentTool) Check(c *tool.Call) error {
 	switch {
 	case strings.TrimSpace(in.Prompt) == "":
 		return errors.New("/prompt: it is blank; say what the subagent has to do, and all that it needs to know")
-	case in.ForkTools != nil && !strings.EqualFold(in.Type, Fork):
+	case in.ForkTools != nil && in.Type != Fork:
 		return errors.New(`/fork_tools: only a fork has it: subagent_type "fork"`)
 	}
 	return nil
@@ -101,6 +132,7 @@ func (tm *Team) Tools() []tool.Tool {
 	for _, t := range list {
 		s := t.Spec()
 		s.Description, s.Class, s.Effect, s.Waits = controlText(s.Name), tool.Control, tool.EffectNone, true
+		s.Closed = true
 	}
 	return list
 }
@@ -122,11 +154,8 @@ func runAgent(ctx context.Context, tm *Team, c *tool.Call) (tool.Result, error) 
 		return tool.Result{}, err
 	}
 	as := assignment{order: Order{Kind: in.Type, Tools: in.ForkTools, View: tm.lead.opt.View()}, title: shownLine(in.Description), prompt: in.Prompt, background: in.Background, call: c.ID}
-	switch {
-	case as.order.Kind == "":
-		as.order.Kind = General
-	case strings.EqualFold(as.order.Kind, Fork):
-		as.order.Kind, as.prompt = Fork, forkText(in.ForkTools)+in.Prompt
+	if in.Type == Fork {
+		as.prompt = forkText(in.ForkTools) + in.Prompt
 	}
 	t, err := tm.start(ctx, as)
 	if err != nil {

@@ -209,6 +209,38 @@ func TestAgentApproval(t *testing.T) {
 	}
 }
 
+// A rule about one kind of agent, or one skill, meets it however a call names it,
+// and no tool of ours reads an argument by another name than rules do.
+func TestNamesRulesKnow(t *testing.T) {
+	files := map[string]string{
+		"~/.claude/agents/kelvin.md": "---\nname: task\ndescription: d\n---\n",
+		"~/.capstan/settings.json":   `{"permissions": {"deny": ["Agent(general-purpose)", "Agent(TASK)", "Agent(Explore)", "Agent(fork)"]}}`,
+	}
+	s := open(t, Options{}, files)
+	for _, args := range []string{
+		`{"subagent_type":"general-purpose"}`, `{}`, `{"subagent_type":""}`, `{"subagent_type":"General-Purpose"}`, `{"subagent_type":"explore"}`, `{"subagent_type":"EXPLORE"}`,
+		`{"subagent_type":"ta\u017fk"}`, `{"subagent_type":"tas\u212a"}`, `{"subagent_type":"fork"}`, `{"subagent_type":"FOR\u212a","fork_tools":[]}`,
+	} {
+		args = strings.Replace(args[:len(args)-1]+`,"prompt":"x"}`, "{,", "{", 1)
+		why, err := s.Why(`{"name":"agent","arguments":` + args + `}`)
+		if err != nil || why.Decision != "deny" || why.Wrong != nil {
+			t.Errorf("%s: %+v, %v", args, why, err)
+		}
+	}
+	for _, e := range s.Registry.Tools() {
+		var in struct{ Properties map[string]json.RawMessage }
+		if err := json.Unmarshal(e.Declaration().Parameters, &in); err != nil {
+			t.Fatal(err)
+		}
+		for name := range in.Properties {
+			other := strings.ToUpper(name)
+			if _, _, err := e.Validate(json.RawMessage(`{"` + other + `":1}`)); err == nil || !strings.Contains(err.Error(), "/"+other+": ") {
+				t.Errorf("%s takes %s: %v", e.Spec().Name, other, err)
+			}
+		}
+	}
+}
+
 // What a person mistypes is said, and nothing is run instead.
 func TestAgentFaults(t *testing.T) {
 	files := map[string]string{"~/.qwen/agents/x.md": "---\nname: x\ndescription: d\ntools: Raed, WebSearch, mcp__far\nmodel: nowhere/m\n---\n", "~/.capstan/agents/p.md": "---\nname: p\n---\n"}

@@ -50,7 +50,7 @@ type askUser struct {
 
 var askUserSpec = tool.Spec{
 	Name: "ask_user_question", Title: "AskUser", Description: text(askUserText), Input: json.RawMessage(askUserInput),
-	Class: tool.Control, Effect: tool.EffectNone, Waits: true, Hint: "clarify choose prefer confirm",
+	Class: tool.Control, Effect: tool.EffectNone, Closed: true, Waits: true, Hint: "clarify choose prefer confirm",
 }
 
 func (t *askUser) Spec() *tool.Spec { return &askUserSpec }

@@ -17,7 +17,7 @@ type enterPlan struct{ o PlanOptions }
 
 var enterPlanSpec = tool.Spec{
 	Name: "enter_plan_mode", Title: "EnterPlanMode", Description: text(enterPlanText), Input: json.RawMessage(`{"type":"object","properties":{}}`),
-	Class: tool.Control, Effect: tool.EffectNone, Hint: "design approach explore first",
+	Class: tool.Control, Effect: tool.EffectNone, Closed: true, Hint: "design approach explore first",
 }
 
 func (t *enterPlan) Spec() *tool.Spec { return &enterPlanSpec }

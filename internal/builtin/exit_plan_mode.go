@@ -44,7 +44,7 @@ type exitPlan struct{ o PlanOptions }
 
 var exitPlanSpec = tool.Spec{
 	Name: "exit_plan_mode", Title: "ExitPlanMode", Description: text(exitPlanText), Input: json.RawMessage(exitPlanInput),
-	Class: tool.Control, Effect: tool.EffectNone, Waits: true, Hint: "approve begin start implement",
+	Class: tool.Control, Effect: tool.EffectNone, Closed: true, Waits: true, Hint: "approve begin start implement",
 }
 
 func (t *exitPlan) Spec() *tool.Spec { return &exitPlanSpec }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"capstan/internal/sched"
@@ -139,6 +140,26 @@ func itemPattern(spec string) string {
 	return strings.TrimSpace(spec)
 }
 
+// onItem says whether the rule speaks of a name. To forbid and to ask, the case of
+// letters does not matter: rules of Claude Code say Explore where ours is explore.
+func (r *rule) onItem(item string) bool {
+	if r.List == "allow" {
+		return wildcard(r.item, item)
+	}
+	return wildcard(folded(r.item), folded(item))
+}
+
+// folded is the same for two names that strings.EqualFold takes for one.
+func folded(s string) string {
+	return strings.Map(func(c rune) rune {
+		least := c
+		for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return least
+	}, s)
+}
+
 // itemOf returns the name that a call gives its tool, and whether there is one.
 func itemOf(r *sched.Request) string {
 	key := itemArgument[r.Entry.Spec().Name]
@@ -245,7 +266,7 @@ func (r *rule) matches(a *act, pl *place) bool {
 		name := pl.sensitive(a.path)
 		return name == "" || strings.Contains(strings.ToLower(r.Text), strings.ToLower(name))
 	case r.item != "":
-		return named && a.item != "" && wildcard(r.item, a.item)
+		return named && a.item != "" && r.onItem(a.item)
 	case r.domain != "":
 		return named && a.host != "" && onHost(r.domain, a.host)
 	case a.shell && r.covers(shellTool):

@@ -54,7 +54,7 @@ func (e *Entry) Same(o *Entry) bool {
 	}
 	a, b := &e.spec, &o.spec
 	return a.Name == b.Name && a.Title == b.Title && a.Description == b.Description && a.Server == b.Server &&
-		a.Class == b.Class && a.Effect == b.Effect && a.Waits == b.Waits && slices.Equal(a.Claims, b.Claims) &&
+		a.Class == b.Class && a.Effect == b.Effect && a.Waits == b.Waits && a.Closed == b.Closed && slices.Equal(a.Claims, b.Claims) &&
 		bytes.Equal(a.Input, b.Input) && bytes.Equal(a.Output, b.Output)
 }
 
@@ -66,7 +66,29 @@ func (e *Entry) Validate(args json.RawMessage) (json.RawMessage, []string, error
 	if err := e.Compile(); err != nil {
 		return nil, nil, err
 	}
-	return e.schema.Validate(args)
+	args, notes, err := e.schema.Validate(args)
+	if err != nil {
+		return nil, nil, err
+	}
+	args, err = e.canonical(args)
+	return args, notes, err
+}
+
+// canonical lets the tool spell valid arguments.
+func (e *Entry) canonical(args json.RawMessage) (out json.RawMessage, err error) {
+	c, ok := e.tool.(Canonizer)
+	if !ok {
+		return args, nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = nil, fmt.Errorf("spelling the arguments of %s: %v", e.spec.Name, p)
+		}
+	}()
+	if args, err = schema.Parse(c.Canonical(args)); err != nil {
+		return nil, fmt.Errorf("spelling the arguments of %s: %w", e.spec.Name, err)
+	}
+	return args, nil
 }
 
 // Compile compiles the tool's schema, the first time, and says what is wrong
@@ -76,6 +98,9 @@ func (e *Entry) Compile() error {
 		input := e.spec.Input
 		if len(input) == 0 {
 			input = noParameters
+		}
+		if rest, ok := bytes.CutPrefix(input, []byte("{")); ok && e.spec.Closed {
+			input = slices.Concat(json.RawMessage(`{"additionalProperties":false,`), rest)
 		}
 		e.schema, e.fault = schema.Compile(input)
 		if e.fault != nil {

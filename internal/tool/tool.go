@@ -17,7 +17,8 @@ import (
 // the model is told and what arguments are checked against, so the two cannot
 // drift apart (S3-018, S3-019). Spec is read once, when the tool is registered.
 //
-// A tool may also implement Accessor, Finalizer, Describer, Documenter and Previewer.
+// A tool may also implement Accessor, Canonizer, Checker, Finalizer, Describer,
+// Documenter and Previewer.
 type Tool interface {
 	Spec() *Spec
 	// Run does the work. The arguments in inv.Call.Args are valid and
@@ -34,6 +35,15 @@ type Tool interface {
 // alone, and must not block. The error is told to the model as INVALID_ARGS; a
 // panic counts as one.
 type Checker interface{ Check(c *Call) error }
+
+// A Canonizer gives valid arguments the one spelling by which hooks, rules and
+// people know them, where several mean the same: a default that is left out, a name
+// in other letters. It is asked right after validation, before Check, and again
+// when a hook rewrote the arguments. What it returns must be valid, and it must
+// return its own results as they are. A panic is a refusal.
+type Canonizer interface {
+	Canonical(args json.RawMessage) json.RawMessage
+}
 
 // An Accessor says what a call would touch. It is asked before hooks and
 // approval, again when a hook rewrote the arguments, and must not block or
@@ -107,7 +117,12 @@ type Spec struct {
 	Class       Class
 	Effect      Effect
 	Waits       bool // waits for another call, a job or a person, so it holds no slot
-	Deferred    bool // found by tool_search instead of being declared
+	// Closed refuses arguments whose name Input does not have, as
+	// additionalProperties false in it would, but is not declared: for tools whose
+	// declaration has to be short. A name in other letters is another name, for
+	// encoding/json takes it as the same where rules do not.
+	Closed   bool
+	Deferred bool // found by tool_search instead of being declared
 	// Seldom defers a tool in code mode only, where that leaves nothing out but its
 	// signature: a program calls it all the same, and what leads to it names it.
 	Seldom bool

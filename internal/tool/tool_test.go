@@ -1,6 +1,7 @@
 package tool_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -475,4 +476,52 @@ func TestNew(t *testing.T) {
 	if d := v.Declarations()[0]; d.Name != "n" || d.Description != "d" || string(d.Parameters) != string(e.Spec().Input) || e.Spec().Title != "N" {
 		t.Errorf("declared as %+v", d)
 	}
+}
+
+// A closed tool refuses names that its schema has not, also one in other letters,
+// and declares its schema as it is. A Canonizer spells what is valid.
+func TestClosedAndCanonical(t *testing.T) {
+	const input = `{"type":"object","properties":{"kind":{"type":"string"}}}`
+	reg := &tool.Registry{}
+	if err := reg.Add(&spelling{tool.Spec{Name: "open", Input: json.RawMessage(input)}}, &spelling{tool.Spec{Name: "closed", Closed: true, Input: json.RawMessage(input)}}, &spelling{tool.Spec{Name: "none", Closed: true}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range reg.Tools() {
+		if e.Spec().Name != "none" && string(e.Declaration().Parameters) != input {
+			t.Errorf("%s declares %s", e.Spec().Name, e.Declaration().Parameters)
+		}
+		for args, want := range map[string][3]string{ // of closed, none, open
+			`{"kind":"a"}`: {`{"kind":"A"}`, "/kind: ", `{"kind":"A"}`},
+			`{"KIND":"a"}`: {"/KIND: ", "/KIND: ", `{"KIND":"A"}`},
+			`{}`:           {`{}`, `{}`, `{}`},
+			`{"kind":"!"}`: {"spelling the arguments of closed: ", "/kind: ", "spelling the arguments of open: "},
+			`{"kind":"?"}`: {"spelling the arguments of closed: no letters", "/kind: ", "spelling the arguments of open: no letters"},
+		} {
+			got, _, err := e.Validate(json.RawMessage(args))
+			if err != nil {
+				got = json.RawMessage(err.Error())
+			}
+			if want := want[map[string]int{"closed": 0, "none": 1, "open": 2}[e.Spec().Name]]; !strings.Contains(string(got), want) {
+				t.Errorf("%s %s: %s, want %s", e.Spec().Name, args, got, want)
+			}
+		}
+	}
+}
+
+type spelling struct{ spec tool.Spec }
+
+func (s *spelling) Spec() *tool.Spec { return &s.spec }
+
+func (s *spelling) Run(context.Context, *tool.Invocation) (tool.Result, error) {
+	return tool.Result{}, nil
+}
+
+func (s *spelling) Canonical(args json.RawMessage) json.RawMessage {
+	switch {
+	case bytes.Contains(args, []byte("?")):
+		panic("no letters")
+	case bytes.Contains(args, []byte("!")):
+		return nil
+	}
+	return bytes.ReplaceAll(args, []byte(`"a"`), []byte(`"A"`))
 }
