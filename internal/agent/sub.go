@@ -106,7 +106,7 @@ type task struct {
 	last       *Outcome // of the work before, too
 	stop       context.CancelCauseFunc
 	done       chan struct{} // closed when it does not work any more
-	told       bool          // its lead's model knows how it ended
+	told       bool          // its lead's model knows how it ended, in the background
 	turns      int
 	calls      int
 	did        []string // what it changed, most of it
@@ -241,7 +241,7 @@ func (tm *Team) enlist(t *task) error {
 	tm.mu.Lock()
 	defer tm.mu.Unlock()
 	if len(tm.tasks) == maxTasks {
-		i := slices.IndexFunc(tm.tasks, func(o *task) bool { return o.out != nil && o.told })
+		i := slices.IndexFunc(tm.tasks, func(o *task) bool { return o.out != nil && (o.told || !o.background) })
 		if i < 0 {
 			return fmt.Errorf("%d subagents work or wait already: wait for one with task_output, or stop one with task_stop", maxTasks)
 		}
@@ -496,12 +496,7 @@ func (tm *Team) tell(r *run) {
 	tm.mu.Unlock()
 	var texts []string
 	for _, t := range ended {
-		rep := t.report()
-		text := rep.text
-		if runes := []rune(text); len(runes) > maxNewsChars {
-			text = string(runes[:maxNewsChars]) + "\n[… cut here; task_output " + t.id + " has the whole …]"
-		}
-		texts = append(texts, text)
+		texts = append(texts, t.news())
 	}
 	if texts != nil {
 		r.nudge("%s", strings.Join(texts, "\n\n"))
