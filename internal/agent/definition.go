@@ -28,7 +28,10 @@ type Definition struct {
 	// Tools are the tools of ours, servers and patterns that it may use; nil
 	// means all, an empty list none. Disallowed takes away from them.
 	Tools, Disallowed []string
-	Mode              tool.Mode // empty: inherited
+	// Starts are the kinds of agent that it may start when it leads a session, Fork
+	// among them; nil means all. It is what Agent(a, b) among the tools says.
+	Starts []string
+	Mode   tool.Mode // empty: inherited
 	// Model is as --model has it; empty: that of whoever starts it.
 	Model string
 	// Approval is an approval mode as --approval-mode spells it. It makes what the
@@ -155,6 +158,12 @@ func (d *Definitions) whole(x *Definition) (*Definition, error) {
 func (x *Definition) inherit(p *Definition) {
 	s := tool.Preset{Scope: p.Scope()}.Under(x.Scope())
 	x.Tools, x.Disallowed = s.Allow, s.Disallow
+	switch {
+	case x.Starts == nil:
+		x.Starts = slices.Clone(p.Starts)
+	case p.Starts != nil:
+		x.Starts = append([]string{}, slices.DeleteFunc(slices.Clone(x.Starts), func(n string) bool { return !p.MayStart(n) })...)
+	}
 	x.Mode = cmp.Or(x.Mode, p.Mode)
 	x.Model = cmp.Or(x.Model, p.Model)
 	x.Prompt = cmp.Or(x.Prompt, p.Prompt)
@@ -171,6 +180,12 @@ func (x *Definition) inherit(p *Definition) {
 // Scope is what the definition allows and takes away.
 func (x *Definition) Scope() tool.Scope {
 	return tool.Scope{Allow: x.Tools, Disallow: x.Disallowed}
+}
+
+// MayStart says whether it may start a kind of agent. The case of letters does not
+// matter.
+func (x *Definition) MayStart(kind string) bool {
+	return x.Starts == nil || slices.ContainsFunc(x.Starts, func(n string) bool { return strings.EqualFold(n, kind) })
 }
 
 // approvals are the approval modes, the strictest first.

@@ -35,6 +35,11 @@ func parseDefinition(data []byte, base string) (*Definition, error) {
 	if err != nil {
 		return nil, err
 	}
+	for key := range f.values {
+		if field := nearField(key); field != "" && field != key {
+			return nil, fmt.Errorf("%s is no field: did you mean %s?", cutName(key), field)
+		}
+	}
 	if f.mended {
 		x.note("its front matter is no YAML and was read line by line: put quotation marks around values with a colon")
 	}
@@ -46,6 +51,9 @@ func parseDefinition(data []byte, base string) (*Definition, error) {
 		if err := field.read(x, v); err != nil {
 			return nil, fmt.Errorf("%s: %w", field.name, err)
 		}
+	}
+	if i := slices.IndexFunc(x.Disallowed, func(n string) bool { return !toolWord(n, !f.mended) }); i >= 0 {
+		return nil, fmt.Errorf("disallowedTools: %q is no name of a tool, nor a pattern such as mcp__server__*", cutName(x.Disallowed[i]))
 	}
 	if err := checkAgentName(x.Name); err != nil {
 		return nil, err
@@ -235,6 +243,11 @@ func (x *Definition) toolList(field string, v *yaml.Node) ([]string, error) {
 		if ours == nil {
 			ours = []string{name}
 		}
+		if has && field == "tools" && slices.Contains(ours, tool.AgentName) {
+			if err := x.mayStart(spec); err != nil {
+				return nil, err
+			}
+		}
 		if has && !slices.Contains(ours, tool.AgentName) {
 			if field != "tools" {
 				return nil, fmt.Errorf("it takes away whole tools: write %s without (%s, or a rule into permissions.deny", name, cutName(spec))
@@ -248,6 +261,26 @@ func (x *Definition) toolList(field string, v *yaml.Node) ([]string, error) {
 		}
 	}
 	return list, nil
+}
+
+// mayStart reads the kinds of agent in Agent(a, b).
+func (x *Definition) mayStart(spec string) error {
+	names, closed := strings.CutSuffix(strings.TrimSpace(spec), ")")
+	if !closed {
+		return fmt.Errorf("the closing parenthesis of Agent(%s is missing", cutName(spec))
+	}
+	if names = strings.TrimSpace(names); names == "" || names == "*" {
+		return nil
+	}
+	if x.Starts == nil {
+		x.Starts = []string{}
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			x.Starts = append(x.Starts, name)
+		}
+	}
+	return nil
 }
 
 // splitTools splits at commas that stand in no parentheses.
@@ -317,9 +350,9 @@ func readFields(front string) (frontMatter, error) {
 	if err != nil {
 		// What is wrong is nearly always a colon in a description without
 		// quotation marks, which other agents take as it is meant.
-		f := plainFields(front)
-		if f.values["description"] == nil || f.values["hooks"] != nil {
-			return f, fmt.Errorf("reading its front matter: %w", err)
+		f, odd := plainFields(front)
+		if odd != nil || f.values["description"] == nil || f.values["hooks"] != nil {
+			return f, errors.Join(fmt.Errorf("reading its front matter: %w", err), odd)
 		}
 		return f, nil
 	}
@@ -347,44 +380,116 @@ func aliased(v *yaml.Node) bool {
 
 // plainFields reads front matter line by line: a name and a colon at the
 // beginning of a line begin a field, and what follows until the next one belongs
-// to it.
-func plainFields(front string) frontMatter {
+// to it. A field that restricts the agent and would be passed over is an error.
+func plainFields(front string) (frontMatter, error) {
 	f := frontMatter{values: map[string]*yaml.Node{}, mended: true}
+	texts := map[*yaml.Node]*strings.Builder{}
 	var at *yaml.Node
 	for line := range strings.Lines(front) {
+		line = cutComment(line)
 		key, value, ok := strings.Cut(line, ":")
 		if ok && fieldName(key) {
-			if at = nil; f.values[key] == nil {
-				at = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: strings.TrimSpace(value)}
-				f.values[key] = at
+			before := f.values[key]
+			if before != nil && nearField(key) != "" {
+				return f, fmt.Errorf("%s is there twice", cutName(key))
+			}
+			if at = nil; before == nil {
+				at = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str"}
+				f.values[key], texts[at] = at, &strings.Builder{}
+				texts[at].WriteString(strings.TrimSpace(value))
 			}
 			continue
+		}
+		if field := nearField(key); field != "" && (ok || strings.HasPrefix(line, "?")) {
+			return f, fmt.Errorf("%s has to stand at the beginning of a line, without quotation marks", field)
 		}
 		word := strings.TrimSpace(line)
 		item, isItem := strings.CutPrefix(word, "- ")
 		switch {
 		case at == nil || word == "":
-		case isItem && at.Value == "":
+		case isItem && texts[at].Len() == 0:
 			at.Kind, at.Tag = yaml.SequenceNode, "!!seq"
 			at.Content = append(at.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: unquote(item)})
 		default:
-			at.Value += " " + word
+			texts[at].WriteString(" " + word)
 		}
 	}
-	for _, v := range f.values {
-		if v.Value = unquote(v.Value); v.Value == "" && v.Kind == yaml.ScalarNode {
-			v.Tag = "!!null"
+	for at, text := range texts {
+		if at.Value = unquote(text.String()); at.Value == "" && at.Kind == yaml.ScalarNode {
+			at.Tag = "!!null"
 		}
 	}
 	for _, key := range []string{"tools", "disallowedTools"} {
-		if v := f.values[key]; v != nil && strings.HasPrefix(v.Value, "[") && strings.HasSuffix(v.Value, "]") {
+		v := f.values[key]
+		if v == nil || v.Value == "" {
+			continue
+		}
+		if v.Kind == yaml.SequenceNode {
+			return f, fmt.Errorf("%s: %q is no part of the list: want items that begin with \"- \"", key, cutName(v.Value))
+		}
+		if strings.HasPrefix(v.Value, "[") && strings.HasSuffix(v.Value, "]") {
 			v.Kind, v.Tag = yaml.SequenceNode, "!!seq"
 			for _, w := range splitTools(v.Value[1 : len(v.Value)-1]) {
 				v.Content = append(v.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: unquote(w)})
 			}
 		}
 	}
-	return f
+	return f, nil
+}
+
+// cutComment takes away what stands behind a # that a space is before, but for one
+// in a value in quotation marks.
+func cutComment(line string) string {
+	from := 0
+	if _, value, ok := strings.Cut(line, ":"); ok {
+		value = strings.TrimLeft(value, " \t")
+		if n := len(value); n > 0 && (value[0] == '"' || value[0] == '\'') {
+			if end := strings.IndexByte(value[1:], value[0]); end >= 0 {
+				from = len(line) - n + end + 2
+			}
+		}
+	}
+	for i := from; i < len(line); i++ {
+		if line[i] == '#' && (i == 0 || line[i-1] == ' ' || line[i-1] == '\t') {
+			return line[:i]
+		}
+	}
+	return line
+}
+
+// restricting are the fields without which an agent could do more.
+var restricting = []string{"tools", "disallowedTools", "approvalMode", "permissionMode", "maxTurns", "runConfig", "preset", "hooks"}
+
+// nearField returns the restricting field that a key is meant to be, whatever its
+// spaces, quotation marks, dashes and letters; empty when it is another one.
+func nearField(key string) string {
+	key = strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) {
+			return -1
+		}
+		return r
+	}, key)
+	for _, field := range restricting {
+		if strings.EqualFold(key, field) {
+			return field
+		}
+	}
+	return ""
+}
+
+// toolWord says whether a word can be a tool's name or a pattern. servers says that
+// tools of servers may be called anything.
+func toolWord(w string, servers bool) bool {
+	if servers && strings.HasPrefix(w, "mcp__") {
+		return true
+	}
+	for i, r := range w {
+		letter := unicode.IsLetter(r) || r == '_' || r == '*'
+		if !letter && (i == 0 || !unicode.IsDigit(r) && !strings.ContainsRune("-.:/", r)) {
+			return false
+		}
+	}
+	return true
 }
 
 func fieldName(s string) bool {

@@ -63,7 +63,8 @@ func TestDefinition(t *testing.T) {
 		{"all tools", "---\nname: x\ndescription: d\ntools: \"*\"\n---\n", agent.Definition{Name: "x", Description: "d"}, ""},
 		{"tools left empty", "---\nname: x\ndescription: d\ntools:\n---\n", agent.Definition{Name: "x", Description: "d"}, ""},
 		{"nobody is asked", "---\nname: x\ndescription: d\npermissionMode: dontAsk\n---\n", agent.Definition{Name: "x", Description: "d", Approval: "default", Silent: true}, ""},
-		{"subagents of a kind", "---\nname: x\ndescription: d\ntools: Read, Agent(a, b)\n---\n", agent.Definition{Name: "x", Description: "d", Tools: []string{"read_file", "list_directory", "glob", "grep_search", "agent"}}, ""},
+		{"subagents of a kind", "---\nname: x\ndescription: d\ntools: Read, Agent(a, b)\n---\n", agent.Definition{Name: "x", Description: "d", Tools: []string{"read_file", "list_directory", "glob", "grep_search", "agent"}, Starts: []string{"a", "b"}}, ""},
+		{"subagents of any kind", "---\nname: x\ndescription: d\ntools: Task(*), Agent()\n---\n", agent.Definition{Name: "x", Description: "d", Tools: []string{"agent"}}, ""},
 		{"a preset", "---\nname: x\nmode: both\n---\n", agent.Definition{Name: "x", Mode: tool.Both}, ""},
 		// Many agents in the wild have a colon in their description.
 		{"no YAML", "---\nname: x\ndescription: Use this: when needed. Examples: <example>\\nContext: c</example>\ntools: [Read, \"Bash\"]\nmodel: opus\ncolor: green\n---\nBe: good.",
@@ -71,6 +72,15 @@ func TestDefinition(t *testing.T) {
 			"agents: /root/.claude/agents/x.md: its front matter is no YAML and was read line by line: put quotation marks around values with a colon"},
 		{"no YAML, with a list", "---\nname: x\ndescription: a: b\ndisallowedTools:\n  - Bash\n  - 'Write'\ncolor: green\n---\n",
 			agent.Definition{Name: "x", Description: "a: b", Disallowed: []string{"run_shell_command", "write_file"}},
+			"agents: /root/.claude/agents/x.md: its front matter is no YAML and was read line by line: put quotation marks around values with a colon"},
+		{"no YAML, with comments", "---\n# a reviewer\nname: x # its name\ndescription: \"a # b\": c\nuser: one\nuser: two\ndisallowedTools: # no shell\n  # nor files\n  - Bash # no shell\n  - Write\t# nor this\npermissionMode: plan # only\n---\n",
+			agent.Definition{Name: "x", Description: `"a # b": c`, Disallowed: []string{"run_shell_command", "write_file"}, Approval: "plan"},
+			"agents: /root/.claude/agents/x.md: its front matter is no YAML and was read line by line: put quotation marks around values with a colon"},
+		{"no YAML, and a comment behind", "---\nname: x\ndescription: Reviews: all\ndisallowedTools: Bash # no shell\n---\n",
+			agent.Definition{Name: "x", Description: "Reviews: all", Disallowed: []string{"run_shell_command"}},
+			"agents: /root/.claude/agents/x.md: its front matter is no YAML and was read line by line: put quotation marks around values with a colon"},
+		{"no YAML, a list over lines", "---\nname: x\ndescription: Reviews: all\ndisallowedTools: [Bash, # no shell\n  \"mcp__x__*\"]\n---\n",
+			agent.Definition{Name: "x", Description: "Reviews: all", Disallowed: []string{"run_shell_command", "mcp__x__*"}},
 			"agents: /root/.claude/agents/x.md: its front matter is no YAML and was read line by line: put quotation marks around values with a colon"},
 		{"what has no effect here", "---\nname: x\ndescription: d\nisolation: worktree\ntools: Bash(git diff:*)\n---\n", agent.Definition{Name: "x", Description: "d", Tools: []string{"run_shell_command"}},
 			"agents: /root/.claude/agents/x.md: tools: what stands in parentheses after Bash does not narrow it: write rules into permissions\nagents: /root/.claude/agents/x.md: it runs in the working directory itself, not in one of its own"},
@@ -120,6 +130,20 @@ func TestDefinitionFaults(t *testing.T) {
 		"---\ndescription: d\nrunConfig: {max_time_minutes: -1}\n---":  "max_time_minutes",
 		"---\ndescription: d\nhooks: ./check\n---":                     "hooks: want a map",
 		"---\ndescription: a: b\nhooks:\n  PreToolUse: []\n---":        "reading its front matter",
+		"---\ndescription: a: b\ndisallowedTools: |\n  Bash\n---":      `disallowedTools: "| Bash" is no name of a tool`,
+		"---\ndescription: a: b\ndisallowedTools: Bash Write\n---":     `disallowedTools: "Bash Write" is no name of a tool`,
+		"---\ndescription: d\ndisallowedTools: Bash Write\n---":        `disallowedTools: "Bash Write" is no name of a tool`,
+		"---\ndescription: d\ndisallowedTools: [\"Bash\\u200b\"]\n---": "is no name of a tool",
+		"---\ndescription: a: b\ndisallowedTools:\n- - Bash\n---":      `disallowedTools: "- Bash" is no name of a tool`,
+		"---\ndescription: a: b\ndisallowedTools:\n- Read\nBash\n---":  `disallowedTools: "Bash" is no part of the list`,
+		"---\ndescription: a: b\n disallowedTools: Bash\n---":          "disallowedTools has to stand at the beginning of a line",
+		"---\ndescription: a: b\n\"disallowedTools\": Bash\n---":       "disallowedTools has to stand at the beginning of a line",
+		"---\ndescription: a: b\ndisallowedTools : Bash\n---":          "disallowedTools has to stand at the beginning of a line",
+		"---\ndescription: a: b\n? disallowedTools\n: Bash\n---":       "disallowedTools has to stand at the beginning of a line",
+		"---\ndescription: a: b\ntools: Read\ntools: Bash\n---":        "tools is there twice",
+		"---\ndescription: a: b\ndisallowed-tools: Bash\n---":          "disallowed-tools is no field: did you mean disallowedTools?",
+		"---\ndescription: d\nDisallowedTools: Bash\n---":              "DisallowedTools is no field: did you mean disallowedTools?",
+		"---\ndescription: d\ntools: Read, Agent(worker\n---":          "tools: the closing parenthesis of Agent(worker is missing",
 		"---\ndescription: &d text\nname: *d\n---":                     "name: an alias is not followed",
 		"---\ndescription: d\npreset: nowhere\n---":                    `cannot be run: the agent x has the preset "nowhere", which there is not`,
 		"---\ndescription: d\npreset: x\n---":                          "have no end: x, then x",
@@ -207,6 +231,10 @@ func TestPresets(t *testing.T) {
 		"root/.capstan/agents/base.md":   "---\nname: base\nmode: code\ntools: Read, Bash, mcp__*\nmaxTurns: 5\napprovalMode: default\n---\n",
 		"root/.capstan/agents/strict.md": "---\nname: strict\npreset: base\ndisallowedTools: Bash\napprovalMode: plan\nmodel: openai/m\n---\n",
 		"root/.capstan/agents/one.md":    "---\nname: one\ndescription: d\npreset: strict\ntools: Read, Write, mcp__git\nmaxTurns: 3\napprovalMode: yolo\n---\nGo.",
+		"root/.capstan/agents/lead.md":   "---\nname: lead\ntools: Agent(a, B)\n---\n",
+		"root/.capstan/agents/three.md":  "---\nname: three\ndescription: d\npreset: lead\ntools: Agent(b, c), Agent\n---\n",
+		"root/.capstan/agents/four.md":   "---\nname: four\ndescription: d\npreset: lead\n---\n",
+		"root/.capstan/agents/five.md":   "---\nname: five\ndescription: d\npreset: lead\ntools: Agent(,)\n---\n",
 		"root/.capstan/agents/two.md":    "---\nname: two\ndescription: d\npreset: base\nmode: both\n---\n",
 	})
 	if warnings != nil {
@@ -223,6 +251,11 @@ func TestPresets(t *testing.T) {
 	}
 	if two, err := d.Find("two"); err != nil || two.Mode != tool.Both || two.MaxTurns != 5 {
 		t.Errorf("%+v, %v", two, err)
+	}
+	for name, want := range map[string][]string{"three": {"b"}, "four": {"a", "B"}, "five": {}, "one": nil} {
+		if x, err := d.Find(name); err != nil || !cmp.Equal(x.Starts, want) {
+			t.Errorf("%s may start %q, want %q: %v", name, x.Starts, want, err)
+		}
 	}
 	for _, tc := range [][3]string{{"", "", ""}, {"plan", "", "plan"}, {"", "yolo", "yolo"}, {"yolo", "default", "default"}, {"auto-edit", "yolo", "auto-edit"}, {"what", "plan", "what"}} {
 		if got := agent.Stricter(tc[0], tc[1]); got != tc[2] {

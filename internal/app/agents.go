@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -47,6 +48,15 @@ func (s *Session) kind(name string) (*agent.Definition, error) {
 	return x, err
 }
 
+// startable returns the kinds of agent that the session's own may start.
+func (s *Session) startable() []*agent.Definition {
+	kinds := s.agents.Kinds()
+	if s.self == nil {
+		return kinds
+	}
+	return slices.DeleteFunc(kinds, func(x *agent.Definition) bool { return !s.self.MayStart(x.Name) })
+}
+
 // wantsExec says whether somebody in the session writes programs: its own agent,
 // or one that may be started.
 func (s *Session) wantsExec() bool {
@@ -75,6 +85,9 @@ func (s *Session) below(own tool.Scope) tool.Scope {
 // are those of its definition where it has them, else the session's (ruling 1);
 // what decides about calls is the session's, or stricter.
 func (s *Session) member(ctx context.Context, o agent.Order, base agent.Options) (*agent.Member, error) {
+	if s.self != nil && !s.self.MayStart(o.Kind) {
+		return nil, fmt.Errorf("the agent %s may not start %s: of its tools, Agent names %s", s.self.Name, o.Kind, cmp.Or(strings.Join(s.self.Starts, ", "), "none"))
+	}
 	if o.Kind == agent.Fork {
 		m := s.fork(o, base)
 		m.Begin = s.begin(nil)

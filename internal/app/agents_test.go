@@ -241,6 +241,28 @@ func TestNamesRulesKnow(t *testing.T) {
 	}
 }
 
+// An agent that leads a session starts the kinds that its tools name, and no
+// others.
+func TestKindsThatMayStart(t *testing.T) {
+	s := open(t, Options{Agent: "lead"}, map[string]string{
+		"~/.claude/agents/lead.md":   "---\nname: lead\ndescription: d\ntools: Agent(Worker), Read\n---\n",
+		"~/.claude/agents/worker.md": "---\nname: worker\ndescription: d\n---\n",
+	})
+	var offered []string
+	for _, x := range s.startable() {
+		offered = append(offered, x.Name)
+	}
+	if diff := cmp.Diff([]string{"worker"}, offered); diff != "" {
+		t.Error(diff)
+	}
+	for kind, want := range map[string]string{"worker": "", "general-purpose": "the agent lead may not start general-purpose: of its tools, Agent names Worker", "explore": "may not start", agent.Fork: "may not start"} {
+		_, err := s.member(t.Context(), agent.Order{Kind: kind}, agent.Options{})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", kind, err, want)
+		}
+	}
+}
+
 // What a person mistypes is said, and nothing is run instead.
 func TestAgentFaults(t *testing.T) {
 	files := map[string]string{"~/.qwen/agents/x.md": "---\nname: x\ndescription: d\ntools: Raed, WebSearch, mcp__far\nmodel: nowhere/m\n---\n", "~/.capstan/agents/p.md": "---\nname: p\n---\n"}
