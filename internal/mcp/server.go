@@ -213,6 +213,10 @@ func (s *server) serve(ctx context.Context, c *conn) error {
 			s.warn("its tools have changed, but the new ones could not be taken, so the old ones stay: %v", err)
 		}
 		c.taken.Store(heard)
+		select { // of those who waited: who still does asks again when woken
+		case <-c.hurry:
+		default:
+		}
 		s.mu.Lock()
 		s.wake()
 		s.mu.Unlock()
