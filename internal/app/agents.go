@@ -48,13 +48,12 @@ func (s *Session) kind(name string) (*agent.Definition, error) {
 	return x, err
 }
 
-// startable returns the kinds of agent that the session's own may start.
+// startable returns the kinds of agent that the session's own may start: not those
+// whose hooks cannot be read.
 func (s *Session) startable() []*agent.Definition {
-	kinds := s.agents.Kinds()
-	if s.self == nil {
-		return kinds
-	}
-	return slices.DeleteFunc(kinds, func(x *agent.Definition) bool { return !s.self.MayStart(x.Name) })
+	return slices.DeleteFunc(s.agents.Kinds(), func(x *agent.Definition) bool {
+		return s.agentHooks[x.Name].err != nil || s.self != nil && !s.self.MayStart(x.Name)
+	})
 }
 
 // wantsExec says whether somebody in the session writes programs: its own agent,

@@ -69,17 +69,6 @@ func onlyStop(hooks json.RawMessage) json.RawMessage {
 	return out
 }
 
-// startable are the kinds of agent that the model may start.
-func (s *Session) startable() []*agent.Definition {
-	var kinds []*agent.Definition
-	for _, x := range s.agents.Kinds() {
-		if s.agentHooks[x.Name].err == nil {
-			kinds = append(kinds, x)
-		}
-	}
-	return kinds
-}
-
 // ownDispatcher returns the dispatcher of a definition's own hooks, for one of its
 // subagents; nil when it has none. mode is its approval mode.
 func (s *Session) ownDispatcher(x *agent.Definition, mode func() string) (*hook.Dispatcher, error) {
