@@ -42,6 +42,7 @@ type act struct {
 	why      string      // actOpaque: why it cannot be judged; actCommand: why it is not harmless, if that is not plain
 	unread   bool        // actOpaque: not even its commands are known
 	cut      bool        // actOpaque: stands for acts beyond a bound, of any kind
+	file     bool        // actOpaque: of files that are known only when it runs
 	reads    bool        // actOpaque, actUse: of a tool that changes nothing
 	harmless bool        // asks for nothing itself, so that only rules speak of it
 	maybe    bool        // actRead: of git, which shows some files of a directory, also those that are gone
@@ -49,7 +50,7 @@ type act struct {
 	guess    bool        // actRead, actWrite: of a command that may do so, for nothing is known of it
 	tree     bool        // actWrite: of a directory, all that is below it
 	spelled  string      // actRead, actWrite: the word of the command that names the path
-	owner    *act        // the command that does it, or runs it
+	owner    *act        // the command that does it, or runs it, as the line has it or behind another one
 	at       int         // actCommand with an owner: which word of that one is its first
 	stopped  func() bool // nobody waits for the verdict any more
 }

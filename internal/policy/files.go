@@ -62,7 +62,7 @@ func (w *shellWalk) files(a *act) {
 				w.alsoReads(&r, words, a)
 			}
 			if w.strayed {
-				w.unknownFile("handles files in a directory that only turns out when it runs")
+				w.unseenFile("handles files in a directory that only turns out when it runs", a)
 			}
 			w.optionFiles(words[1:], a)
 			if name == "date" && w.guarded { // -f FILE
@@ -80,7 +80,7 @@ func (w *shellWalk) files(a *act) {
 		case name == "awk" || name == "gawk" || name == "mawk" || name == "nawk":
 			files, plain := awkReads(words[1:])
 			if !plain {
-				w.script(name)
+				w.script(name, a)
 			}
 			for _, x := range files {
 				w.touches(actRead, x, a, false)
@@ -97,7 +97,7 @@ func (w *shellWalk) files(a *act) {
 		}
 	}
 	if name := filepath.Base(a.words[0].s); w.guarded && (name == "xargs" || name == "parallel") && w.handles(a.words) {
-		w.unknownFile("gives files to a command that only turn out when it runs")
+		w.unseenFile("gives files to a command that only turn out when it runs", a)
 	}
 }
 
@@ -115,18 +115,42 @@ func (w *shellWalk) handles(words []word) bool {
 	})
 }
 
-// unknownFile notes that files are handled which only turn out when the line
-// runs, so that rules about files cannot be checked.
-func (w *shellWalk) unknownFile(why string) {
-	if w.guarded {
-		w.acts = append(w.acts, act{kind: actOpaque, unread: true, cut: true, why: "the command line " + why})
+// unknownFile notes that a command handles files which only turn out when the
+// line runs. With rules about files it asks in every mode; without them it asks as
+// what lies outside the workspace does, whatever rule allows the command.
+func (w *shellWalk) unknownFile(why string, owner *act) {
+	why = "the command line " + why
+	if n := len(w.acts); n > 0 && w.acts[n-1].file && w.acts[n-1].owner == owner && w.acts[n-1].why == why {
+		return
 	}
+	w.acts = append(w.acts, act{kind: actOpaque, file: true, why: why, owner: owner})
+}
+
+// unknownFiles is why an operand could not be judged.
+const unknownFiles = "handles files that only turn out when it runs"
+
+// unseenFile is unknownFile for what only rules about files are asked about: the
+// command itself is judged as what it is.
+func (w *shellWalk) unseenFile(why string, owner *act) {
+	if w.guarded {
+		w.unknownFile(why, owner)
+	}
+}
+
+// within says whether the act is of this very command, or of one that it runs.
+func (a *act) within(cp *commandPattern) bool {
+	for o := a.owner; o != nil; o = o.owner {
+		if cp.matches(o, false) {
+			return true
+		}
+	}
+	return false
 }
 
 // alsoReads notes what a reader reads that stands behind another command, or is
 // called by its path: for the rules.
 func (w *shellWalk) alsoReads(r *reader, words []word, a *act) {
-	reads, _ := w.arguments(r, words[1:])
+	reads, _ := w.arguments(r, words[1:], a)
 	as := searchTool
 	if r.names || r.values {
 		as = "list_directory"
@@ -143,7 +167,7 @@ func (w *shellWalk) touches(kind actKind, x word, a *act, tree bool) {
 	}
 	paths, ok := w.operand(x, true)
 	if !ok {
-		w.unknownFile("handles files that only turn out when it runs")
+		w.unknownFile(unknownFiles, a)
 	}
 	name := readTool
 	if kind == actWrite {
@@ -187,7 +211,7 @@ func (w *shellWalk) fileCommand(c *fileCommand, name string, args []word, a *act
 			option, v, has := strings.Cut(s, "=")
 			moded = moded || option == "--reference"
 			if has {
-				value(option[2:], word{s: v})
+				value(option[2:], word{s: v, glob: args[i].glob})
 			} else if slices.Contains(c.long, option) && i+1 < len(args) {
 				i++
 				value(option[2:], args[i])
@@ -198,7 +222,7 @@ func (w *shellWalk) fileCommand(c *fileCommand, name string, args []word, a *act
 				continue
 			}
 			if rest := s[at+2:]; rest != "" {
-				value(s[at+1:at+2], word{s: rest})
+				value(s[at+1:at+2], word{s: rest, glob: args[i].glob})
 			} else if i+1 < len(args) {
 				i++
 				value(s[at+1:at+2], args[i])
@@ -313,7 +337,7 @@ func (w *shellWalk) sed(args []word, a *act) {
 		operands = append(scripts, operands...)
 	}
 	if given && !onlyPrints || !given && slices.ContainsFunc(scripts, func(x word) bool { return x.computed() || !sedScript.MatchString(x.s) }) {
-		w.script("sed")
+		w.script("sed", a)
 	}
 	for _, x := range operands {
 		w.touches(actRead, x, a, false)
@@ -325,9 +349,9 @@ func (w *shellWalk) sed(args []word, a *act) {
 
 // script notes that a program in a language of its own could run commands, and
 // read and write files.
-func (w *shellWalk) script(name string) {
+func (w *shellWalk) script(name string, a *act) {
 	w.unseen("gives %s a program that could run commands", name)
-	w.unknownFile("gives " + name + " a program that could read and write files")
+	w.unseenFile("gives "+name+" a program that could read and write files", a)
 }
 
 // find notes that a command which find runs, or find itself, handles the files
@@ -354,7 +378,7 @@ func (w *shellWalk) find(args []word, a *act) {
 	for _, x := range dirs {
 		paths, ok := w.operand(x, true)
 		if !ok {
-			w.unknownFile("handles files that only turn out when it runs")
+			w.unknownFile(unknownFiles, a)
 		}
 		for _, path := range paths {
 			w.acts = append(w.acts, act{kind: actRead, tool: searchTool, path: path, owner: a, harmless: true, maybe: true},
@@ -376,6 +400,9 @@ func (w *shellWalk) gitWrites(words []word, a *act) {
 		return
 	}
 	for _, x := range g.args {
+		if x.computed() && g.sub != "checkout" {
+			w.unseenFile(unknownFiles, a)
+		}
 		if strings.HasPrefix(x.s, "-") || x.computed() || g.sub == "checkout" && !w.exists(x.s) {
 			continue
 		}
@@ -416,7 +443,10 @@ func (w *shellWalk) guess(tries []string, x word, a *act) {
 		if !x.glob && !x.tilde && !w.exists(s) {
 			continue
 		}
-		paths, _ := w.operand(word{s: s, glob: x.glob, tilde: x.tilde && s == x.s}, true)
+		paths, ok := w.operand(word{s: s, glob: x.glob, tilde: x.tilde && s == x.s}, true)
+		if !ok && !strings.Contains(s, dynamic) {
+			w.unknownFile(unknownFiles, a)
+		}
 		for _, path := range paths {
 			if exists(path) {
 				w.acts = append(w.acts,

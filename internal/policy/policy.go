@@ -411,6 +411,12 @@ func (p *judgement) search(a *act) (finding, bool) {
 // could be what a deny or ask rule about commands speaks of.
 func (p *judgement) unchecked(a *act) (finding, bool) {
 	switch {
+	case a.kind == actOpaque && a.file:
+		for _, list := range [][]*rule{p.deny, p.ask} {
+			if i := slices.IndexFunc(list, aboutFiles); i >= 0 {
+				return finding{a, sched.Ask, a.why + ", so " + list[i].String() + " cannot be checked", list[i]}, true
+			}
+		}
 	case a.kind == actOpaque && a.cut:
 		for _, list := range [][]*rule{p.deny, p.ask} {
 			if len(list) > 0 {

@@ -57,12 +57,12 @@ func (w *shellWalk) links(args, targets []word, link word) []word {
 func (w *shellWalk) fetched(x word, a *act) {
 	if len(x.s) < 5 || !strings.EqualFold(x.s[:5], "file:") {
 		if strings.HasPrefix(x.s, dynamic) {
-			w.unknownFile("fetches something that only turns out when it runs, which could be a file")
+			w.unseenFile("fetches something that only turns out when it runs, which could be a file", a)
 		}
 		return
 	}
 	if x.computed() {
-		w.unknownFile("fetches files that only turn out when it runs")
+		w.unseenFile("fetches files that only turn out when it runs", a)
 		return
 	}
 	path := x.s[5:]
@@ -73,7 +73,7 @@ func (w *shellWalk) fetched(x word, a *act) {
 	path, _, _ = strings.Cut(path, "?")
 	path, err := url.PathUnescape(path)
 	if err != nil || strings.ContainsAny(path, "{}[]") { // which curl expands
-		w.unknownFile("fetches files that only turn out when it runs")
+		w.unseenFile("fetches files that only turn out when it runs", a)
 		return
 	}
 	w.touches(actRead, word{s: path}, a, false)
@@ -97,7 +97,7 @@ func (w *shellWalk) packed(args, operands []word, a *act) {
 				}
 			}
 		case "-T", "--files-from":
-			w.unknownFile("gives tar files that stand in another one")
+			w.unseenFile("gives tar files that stand in another one", a)
 		case "-F", "--info-script", "--new-volume-script", "--to-command", "--checkpoint-action", "--rmt-command", "--rsh-command":
 			w.unseen("gives tar a command to run (%s)", option)
 		case "-I", "--use-compress-program":

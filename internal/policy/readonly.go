@@ -175,7 +175,7 @@ func (w *shellWalk) readOnly(a *act) (reads []string, as string, ok bool) {
 		return nil, "", ok
 	case name == "find":
 		dirs, lists := findReads(args)
-		reads, found := w.arguments(&reader{here: true, names: true}, append([]word{{s: "--"}}, dirs...))
+		reads, found := w.arguments(&reader{here: true, names: true}, append([]word{{s: "--"}}, dirs...), a)
 		return reads, "list_directory", ok && lists && found
 	case name == "sed", name == "awk":
 		judge := sedReads
@@ -183,13 +183,12 @@ func (w *shellWalk) readOnly(a *act) (reads []string, as string, ok bool) {
 			judge = awkReads
 		}
 		files, plain := judge(args)
-		reads, found := w.arguments(&reader{files: true}, append([]word{{s: "--"}}, files...))
+		reads, found := w.arguments(&reader{files: true}, append([]word{{s: "--"}}, files...), a)
 		return reads, searchTool, ok && plain && found
 	case clear(a.words) != nil:
-		inner := *a
-		inner.words = clear(a.words)
-		return w.readOnly(&inner)
+		return w.readOnly(&act{kind: actCommand, words: clear(a.words), prefixed: a.prefixed, owner: a})
 	}
+	files := a
 	if g, is := parseGit(a.words); is {
 		r, known = gitReaders[g.sub]
 		if known && ok {
@@ -198,12 +197,12 @@ func (w *shellWalk) readOnly(a *act) (reads []string, as string, ok bool) {
 			}
 		}
 		ok = ok && g.plain && a.words[0].s == "git"
-		args = g.args
+		args, files = g.args, nil
 	}
 	if !known {
 		return nil, "", false
 	}
-	reads, literal := w.arguments(&r, args)
+	reads, literal := w.arguments(&r, args, files)
 	ok = ok && (r.plain == nil || r.plain(args))
 	as = searchTool // a directory's files may be shown, as a search does
 	if r.names || r.values {
@@ -214,8 +213,14 @@ func (w *shellWalk) readOnly(a *act) (reads []string, as string, ok bool) {
 
 // arguments judges the options, and resolves what else there is as paths. What
 // is computed is in doubt always: it could be an option, and it could show the
-// environment, which is not in the workspace.
-func (w *shellWalk) arguments(r *reader, args []word) (reads []string, ok bool) {
+// environment, which is not in the workspace. A path that cannot be resolved is a
+// file of the owner's that nobody knows; what git is given is no path (owner nil).
+func (w *shellWalk) arguments(r *reader, args []word, owner *act) (reads []string, ok bool) {
+	unknown := func() {
+		if ok = false; owner != nil && !r.values {
+			w.unknownFile(unknownFiles, owner)
+		}
+	}
 	c := r.split(args)
 	ok = !c.unknown && (r.most == 0 || len(c.operands) <= max(r.most, 0))
 	for i, arg := range c.operands {
@@ -230,16 +235,16 @@ func (w *shellWalk) arguments(r *reader, args []word) (reads []string, ok bool) 
 			if r.values && !w.showsEnv(arg) && (i > 0 || !r.first) {
 				continue // as text
 			}
-			ok = false
-			if !r.values && !r.names {
-				w.unknownFile("reads files that only turn out when it runs")
-			}
+			unknown()
 			continue
-		case r.values && !arg.glob || arg.s == "-": // "-" is standard input
+		case r.values && !arg.glob || arg.s == "-" || arg.s == "/dev/stdin": // what is fed in is judged
 			continue
 		}
 		paths, found := w.operand(arg, r.harmless)
-		if !found || r.files && slices.ContainsFunc(paths, isDir) {
+		if !found {
+			unknown()
+		}
+		if r.files && slices.ContainsFunc(paths, isDir) {
 			ok = false
 		}
 		reads = append(reads, paths...)
@@ -282,12 +287,12 @@ func (r *reader) split(args []word) (c commandArgs) {
 				c.unknown = true
 				given = given || strings.HasPrefix(arg.s, "--r") || strings.HasPrefix(arg.s, "--f")
 				if _, value, has := strings.Cut(arg.s, "="); has && r.search {
-					c.operands = append(c.operands, word{s: value}) // --file=, say
+					c.operands = append(c.operands, word{s: value, glob: arg.glob}) // --file=, say
 				}
 			}
 		case options && len(arg.s) > 1 && arg.s[0] == '-':
 			c.unknown = c.unknown || arg.computed()
-			i += r.letters(&c, arg.s[1:], args[i+1:])
+			i += r.letters(&c, arg, args[i+1:])
 		default:
 			c.operands = append(c.operands, arg)
 		}
@@ -320,7 +325,8 @@ func valueOnly(x word) bool {
 
 // letters judges a word of one-letter options, and says how many words after
 // it are its value.
-func (r *reader) letters(c *commandArgs, s string, next []word) (taken int) {
+func (r *reader) letters(c *commandArgs, arg word, next []word) (taken int) {
+	s := arg.s[1:]
 	if s[0] >= '0' && s[0] <= '9' && r.valued != "" && strings.Trim(s, "0123456789") != "" {
 		// The obsolete -NUMc has no value, though -c has one.
 		c.unknown = true
@@ -342,7 +348,7 @@ func (r *reader) letters(c *commandArgs, s string, next []word) (taken int) {
 		c.unknown = true
 	}
 	if at := strings.IndexByte(s, 'f'); r.search && at >= 0 && s[at+1:] != "" {
-		c.operands = append(c.operands, word{s: s[at+1:]}) // of patterns
+		c.operands = append(c.operands, word{s: s[at+1:], glob: arg.glob}) // of patterns
 	}
 	return taken
 }

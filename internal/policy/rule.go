@@ -244,6 +244,10 @@ func (r *rule) matches(a *act, pl *place) bool {
 	allow := r.List == "allow"
 	switch {
 	case r.command != nil:
+		if a.file {
+			// Nobody knows where they lie, so the rule has to be the very command.
+			return allow && r.command.exact && r.covers(shellTool) && a.within(r.command)
+		}
 		if a.kind == actCommand && r.covers(shellTool) {
 			// What a command runs is allowed with it when the rule says what that is.
 			return r.command.matches(a, !allow) ||

@@ -238,9 +238,11 @@ var hashedDelimiter = sync.OnceValue(func() *regexp.Regexp {
 
 // guarded says whether a deny or ask rule is about files.
 func (p *judgement) guarded() bool {
-	about := func(r *rule) bool { return r.path != nil }
-	return slices.ContainsFunc(p.deny, about) || slices.ContainsFunc(p.ask, about)
+	return slices.ContainsFunc(p.deny, aboutFiles) || slices.ContainsFunc(p.ask, aboutFiles)
 }
+
+// aboutFiles says whether a rule is about files: some, or all that a tool touches.
+func aboutFiles(r *rule) bool { return r.path != nil || r.whole() && r.family != actUse }
 
 // nesting bounds how deep a line can nest, for the parser recurses.
 func nesting(src string) int {

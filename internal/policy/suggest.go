@@ -102,6 +102,10 @@ func (a *act) opener() string {
 		return "Edit(" + escapePath(a.path) + ")"
 	case actCommand:
 		return "Bash(" + line(a.words) + ")"
+	case actOpaque:
+		if a.file {
+			return a.owner.opener()
+		}
 	case actUse:
 		if a.tool != webTool {
 			return a.tool
