@@ -27,14 +27,14 @@ func (w *shellWalk) operand(x word, harmless bool) ([]string, bool) {
 	}
 	s := x.s
 	if x.tilde {
-		if w.place.home == "" || !strings.HasPrefix(s, "~/") {
+		if w.place.home == "" || w.lost || !strings.HasPrefix(s, "~/") {
 			return nil, false
 		}
 		s = w.place.home + s[1:]
 	}
-	bases := w.dirs
+	bases, known := w.dirs, !w.lost && !w.strayed && !w.rerooted
 	if filepath.IsAbs(s) {
-		bases = []string{string(filepath.Separator)}
+		bases, known = []string{string(filepath.Separator)}, !w.lost && !w.rerooted
 	}
 	var out []string
 	e := expansion{left: maxListed}
@@ -54,7 +54,7 @@ func (w *shellWalk) operand(x word, harmless bool) ([]string, bool) {
 			out = append(out, real)
 		}
 	}
-	return out, !w.lost && (harmless || !e.option)
+	return out, known && (harmless || !e.option)
 }
 
 // An expansion finds what a pattern of the shell matches, or more.

@@ -123,6 +123,20 @@ func (pl *place) sensitive(path string) string {
 // and for the tools that open files.
 const maxLinks = 40
 
+// errProcess says that a path leads through what a process has open, such as
+// /proc/self/cwd or /dev/fd/3: another one has other files there.
+var errProcess = errors.New("it leads to what a process has open, and so elsewhere for each one")
+
+// inProcess says whether an entry of a resolved directory is such a way.
+func inProcess(dir, name string) bool {
+	rest, ok := strings.CutPrefix(dir, "/proc/")
+	if !ok || !slices.Contains([]string{"cwd", "root", "exe", "fd", "map_files"}, name) {
+		return false
+	}
+	pid, task, has := strings.Cut(rest, "/task/")
+	return strings.Trim(pid, "0123456789") == "" && (!has || strings.Trim(task, "0123456789") == "")
+}
+
 // maxSteps is how many names one path may have, those of its links' targets
 // included. Links that repeat a/../ a thousand times each would make every
 // rule through them take a second.
@@ -166,6 +180,9 @@ func followFrom(at, path string) (_, left string, err error) {
 		case "..":
 			at = filepath.Dir(at)
 			continue
+		}
+		if inProcess(at, rest[0]) {
+			return at, filepath.Join(rest...), &fs.PathError{Op: "resolve", Path: path, Err: errProcess}
 		}
 		next := filepath.Join(at, rest[0])
 		info, err := os.Lstat(next)

@@ -157,9 +157,9 @@ var psColumns = regexp.MustCompile(`^[a-z%]+(?:[,=][a-z%]*)*$`)
 func (w *shellWalk) readOnly(a *act) (reads []string, as string, ok bool) {
 	ok = !a.prefixed && !w.lost
 	args := a.words[1:]
-	if a.words[0].s == "cd" && ok {
-		reads, ok = w.changeDir(args)
-		return reads, "list_directory", ok
+	if a.words[0].s == "cd" {
+		reads, followed := w.changeDir(args, a.prefixed)
+		return reads, "list_directory", ok && followed
 	}
 	r, known := readers[a.words[0].s]
 	switch name := a.words[0].s; {
@@ -374,21 +374,6 @@ func (r *reader) longOption(s string) bool {
 		name += "="
 	}
 	return slices.Contains(r.long, name)
-}
-
-// changeDir follows a cd to a literal directory.
-func (w *shellWalk) changeDir(args []word) (reads []string, ok bool) {
-	if len(args) != 1 || strings.HasPrefix(args[0].s, "-") || len(w.dirs) > maxDirs {
-		return nil, false
-	}
-	if !strings.HasPrefix(args[0].s, "/") && (slices.Contains(w.environ, "CDPATH") || w.texts["CDPATH"]) {
-		return nil, false // it could lead elsewhere
-	}
-	if reads, ok = w.paths(args[0]); !ok {
-		return nil, false
-	}
-	w.addDirs(reads)
-	return reads, true
 }
 
 // readerOf returns what is known of a command that reads, whatever path it is

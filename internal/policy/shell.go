@@ -48,8 +48,11 @@ type shellWalk struct {
 	// dirs are all the directories that a part of the line could run in. A cd
 	// adds to them; whether it fails or stays in a subshell is not followed.
 	dirs     []string
-	lost     bool              // something may have changed where and how commands run
-	strayed  bool              // relative paths may be meant in a directory that is not known
+	lost     bool              // something may have changed how commands run
+	odd      bool              // and where cd leads
+	strayed  bool              // it runs in a directory that is not among them, perhaps
+	rerooted bool              // and / is another one
+	linked   bool              // one of dirs was reached through a symbolic link
 	lines    int               // within this one, so far
 	data     *syntax.Word      // of the latest here-document
 	commands int               // simple ones, so far
@@ -138,6 +141,11 @@ func (w *shellWalk) enter(node syntax.Node) (leave func()) {
 		_, isFunc := n.(*syntax.FuncDecl)
 		w.again++
 		return func() { w.again--; w.defined = w.defined || isFunc }
+	case *syntax.Subshell, *syntax.CmdSubst, *syntax.ProcSubst:
+		// A cd in it is over at its end. Those that it was in are kept all the same.
+		again, strayed := w.again, w.strayed
+		w.again = 0
+		return func() { w.again, w.strayed = again, strayed }
 	}
 	return nil
 }
@@ -271,7 +279,7 @@ func (w *shellWalk) node(node syntax.Node, depth int) {
 		*syntax.TestClause, *syntax.ParenTest:
 	case *syntax.ForClause:
 		if n.Select {
-			w.lost = true
+			w.lose()
 			w.doubt("uses what is not analysed (select)")
 		}
 	case *syntax.WordIter:
@@ -310,7 +318,7 @@ func (w *shellWalk) node(node syntax.Node, depth int) {
 	case *syntax.Redirect:
 		w.redirect(n)
 	default:
-		w.lost = true
+		w.lose()
 		w.doubt("uses what is not analysed (%s)", strings.TrimPrefix(fmt.Sprintf("%T", node), "*syntax."))
 	}
 }
@@ -346,15 +354,18 @@ func (w *shellWalk) call(n *syntax.CallExpr, depth int) {
 	for _, arg := range n.Args {
 		a.words = append(a.words, wordOf(arg))
 	}
+	defer w.elsewhere(a.words)()
 	for i := range behind(a.words) {
 		w.inner(a.words[i:], i > 0, depth)
 	}
 	reads, as, ok := w.readOnly(&a)
+	followed := len(reads) > 0 && own(a.words)[0].s == "cd"
+	w.moves(a.words, followed, &a)
 	if end, mine := w.functions[a.words[0].s]; mine && n.Pos().Offset() >= end {
 		ok = !a.prefixed // its body is judged
 	}
-	if cd := a.words[0].s == "cd"; cd && ok {
-		if _, followed := w.moved[n]; followed {
+	if followed {
+		if _, before := w.moved[n]; before {
 			w.moved[n] = slices.Clone(reads)
 		}
 		if w.again > 0 || w.defined {
@@ -362,9 +373,9 @@ func (w *shellWalk) call(n *syntax.CallExpr, depth int) {
 			a.why = "stands where commands may run before it and after it"
 		}
 	}
-	if !ok && shiftsShell[a.words[0].s] {
+	if name := a.words[0].s; !ok && (shiftsShell[name] || strings.Contains(name, dynamic)) {
 		w.lost = true
-		w.strayed = w.strayed || movesShell[a.words[0].s]
+		w.odd = w.odd || !calmShift[name]
 	}
 	a.harmless = ok
 	w.acts = append(w.acts, a)
@@ -383,18 +394,15 @@ func (w *shellWalk) call(n *syntax.CallExpr, depth int) {
 var shiftsShell = map[string]bool{
 	"cd": true, "pushd": true, "popd": true, "alias": true, "unalias": true, "eval": true, "source": true, ".": true,
 	"exec": true, "set": true, "shopt": true, "enable": true, "hash": true, "builtin": true, "command": true,
-	"export": true, "unset": true, "read": true, "trap": true, dynamic: true,
+	"export": true, "unset": true, "read": true, "trap": true,
 }
-
-// movesShell are those of them that can change where it is.
-var movesShell = map[string]bool{"cd": true, "pushd": true, "popd": true, dynamic: true}
 
 // redirect judges a redirect: it reads or writes the path that it names, as
 // the file tools do (BUG-SP-05).
 func (w *shellWalk) redirect(n *syntax.Redirect) {
 	w.data = n.Hdoc
 	if n.N != nil && strings.HasPrefix(n.N.Value, "{") {
-		w.lost = true
+		w.lose()
 		w.doubt("sets a variable")
 	}
 	data := n.Hdoc
@@ -446,7 +454,7 @@ func (w *shellWalk) paths(target word) ([]string, bool) {
 	case s == "" || strings.Contains(s, dynamic) || target.glob:
 		return nil, false
 	case target.tilde:
-		if w.place.home == "" || s != "~" && !strings.HasPrefix(s, "~/") {
+		if w.place.home == "" || w.lost || s != "~" && !strings.HasPrefix(s, "~/") {
 			return nil, false
 		}
 		s = w.place.home + s[1:]
@@ -456,7 +464,7 @@ func (w *shellWalk) paths(target word) ([]string, bool) {
 		if err != nil {
 			return nil, false
 		}
-		return []string{path}, true
+		return []string{path}, !w.rerooted
 	}
 	var out []string
 	for _, dir := range w.dirs {
@@ -466,5 +474,5 @@ func (w *shellWalk) paths(target word) ([]string, bool) {
 		}
 		out = append(out, path)
 	}
-	return out, !w.lost
+	return out, !w.strayed && !w.rerooted
 }

@@ -62,7 +62,7 @@ func assigned(list []*syntax.Assign) (why string) {
 // see it only where they name it, unless it is exported.
 func (w *shellWalk) sets(a *syntax.Assign) {
 	if a.Name == nil || a.Index != nil || a.Array != nil {
-		w.lost = true
+		w.lose()
 		w.doubt("sets a variable in a way that is not analysed")
 		return
 	}
@@ -72,7 +72,7 @@ func (w *shellWalk) sets(a *syntax.Assign) {
 // setName judges that a variable gets a value.
 func (w *shellWalk) setName(name string) {
 	if isName(riskyVars, name) || w.isExported(name) {
-		w.lost = true
+		w.loseTo(name)
 		w.doubt("sets %s, which can change what commands do", show(name))
 		return
 	}
@@ -88,10 +88,10 @@ func (w *shellWalk) declares(n *syntax.DeclClause) {
 	for _, a := range n.Args {
 		switch {
 		case a.Name == nil || a.Index != nil || a.Array != nil || kind != "export" && kind != "local" && kind != "readonly":
-			w.lost = true
+			w.lose()
 			w.doubt("has a %s that is not analysed", kind)
 		case kind == "export" && !isName(plainEnv, a.Name.Value):
-			w.lost = true
+			w.loseTo(a.Name.Value)
 			w.doubt("exports %s, which can change what commands do", show(a.Name.Value))
 		case !a.Naked || kind == "export":
 			if kind == "export" {
@@ -180,7 +180,7 @@ func (w *shellWalk) unaryTest(n *syntax.UnaryTest) {
 		return
 	}
 	if !ok || !identifier.MatchString(wordOf(x).s) {
-		w.lost = true
+		w.lose()
 		w.doubt("evaluates a subscript ([[ -v … ]])")
 	}
 }
@@ -196,7 +196,7 @@ func (w *shellWalk) binaryTest(n *syntax.BinaryTest) {
 			if ok && w.number(x) {
 				continue
 			}
-			w.lost = true
+			w.lose()
 			w.doubt("evaluates arithmetic ([[ … %s … ]])", n.Op)
 			w.unseen("evaluates arithmetic, in which commands can stand ([[ … %s … ]])", n.Op)
 		}
@@ -252,7 +252,7 @@ func (w *shellWalk) arithmetic(x syntax.ArithmExpr) bool {
 func (w *shellWalk) computes(list ...syntax.ArithmExpr) {
 	for _, x := range list {
 		if !w.arithmetic(x) {
-			w.lost = true
+			w.lose()
 			w.doubt("uses arithmetic that is not analysed")
 			w.unseen("uses arithmetic, in which commands can stand")
 		}
@@ -411,7 +411,7 @@ func functionsOf(f *syntax.File) map[string]uint {
 // it stands.
 func (w *shellWalk) defines(n *syntax.FuncDecl) {
 	if n.Name == nil || shiftsShell[n.Name.Value] || n.Name.Value == "test" || n.Name.Value == "[" {
-		w.lost = true
+		w.lose()
 		w.doubt("redefines %s", show(fmt.Sprint(nameOf(n))))
 		return
 	}

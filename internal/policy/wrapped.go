@@ -10,6 +10,7 @@ import (
 // A wrapper is a command that runs the one which follows its own options.
 type wrapper struct {
 	valued string // its one-letter options with a value
+	long   string // its long ones with a value that may be the next word
 	skip   int    // so many operands come before the command
 	clear  bool   // it changes nothing in what the command does, so that the command alone counts
 }
@@ -17,9 +18,9 @@ type wrapper struct {
 // known are the wrappers of which it is known where the command begins. With the
 // others, a rule that allows them allows what they run.
 var known = map[string]wrapper{
-	"timeout": {valued: "ks", skip: 1, clear: true}, "nice": {valued: "n", clear: true}, "stdbuf": {valued: "ioe", clear: true}, "time": {valued: "fo"},
-	"command": {clear: true}, "builtin": {}, "exec": {valued: "a"}, "nohup": {}, "setsid": {}, "ionice": {valued: "cnpPu"}, "chrt": {skip: 1},
-	"sudo": {valued: "ugCDhpRrtTU"}, "doas": {valued: "uC"}, "env": {valued: "uCS"}, "xargs": {valued: "aEeIiLlnPsd"}, "busybox": {}, "toybox": {},
+	"timeout": {valued: "ks", long: "--kill-after --signal", skip: 1, clear: true}, "nice": {valued: "n", long: "--adjustment", clear: true}, "stdbuf": {valued: "ioe", long: "--input --output --error", clear: true}, "time": {valued: "fo"},
+	"command": {clear: true}, "builtin": {}, "exec": {valued: "a"}, "nohup": {}, "setsid": {}, "ionice": {valued: "cnpPu", long: "--class --classdata"}, "chrt": {skip: 1},
+	"sudo": {valued: "ugCDhpRrtTU", long: "--user --group --chdir --chroot --close-from --host --prompt --role --type --other-user --command-timeout"}, "doas": {valued: "uC"}, "env": {valued: "uCS", long: "--chdir --unset --split-string"}, "xargs": {valued: "aEeIiLlnPsd", long: "--arg-file --delimiter --max-args --max-procs --max-chars"}, "busybox": {}, "toybox": {},
 	"taskset": {skip: 1}, "strace": {valued: "abeEIoOpPsSuX"}, "ltrace": {valued: "aeEFlnopPsuw"}, "chroot": {skip: 1}, "flock": {valued: "wE", skip: 1},
 	"unshare": {}, "fakeroot": {}, "caffeinate": {valued: "tw"}, "eatmydata": {}, "xvfb-run": {valued: "efnpsw"}, "parallel": {valued: "jnNIaLdP"},
 	"watch": {valued: "n"}, "systemd-run": {valued: "pu"}, "setarch": {}, "rlwrap": {}, "unbuffer": {},
@@ -59,7 +60,11 @@ func begins(words []word) (spans [][2]int) {
 		case name == "env" && assignment.MatchString(s), name == "sudo" && assignment.MatchString(s):
 			continue
 		case len(s) > 1 && s[0] == '-' && (name != "nice" || strings.Trim(s[1:], "0123456789") != ""):
-			if !strings.HasPrefix(s, "--") {
+			if strings.HasPrefix(s, "--") {
+				if slices.ContainsFunc(strings.Fields(x.long), func(long string) bool { return strings.HasPrefix(long, s) }) {
+					at++
+				}
+			} else {
 				if i := strings.IndexAny(s[1:], x.valued); x.valued != "" && i == len(s)-2 {
 					at++ // its value is the next word
 				}
