@@ -166,7 +166,7 @@ func (w *shellWalk) readOnly(a *act) (reads []string, as string, ok bool) {
 	case len(args) == 1 && args[0].s == "--version" && slices.Contains(versions, name):
 		return nil, "", ok
 	case name == "test" || name == "[":
-		return nil, "", ok && testCommand(name, args)
+		return nil, "", ok && w.testCommand(name, args)
 	case name == "set":
 		return nil, "", ok && setOptions(args)
 	case name == "read":

@@ -85,6 +85,9 @@ func (w *shellWalk) setName(name string) {
 // declares judges export, local, readonly and their like.
 func (w *shellWalk) declares(n *syntax.DeclClause) {
 	kind := n.Variant.Value
+	if len(n.Args) == 0 {
+		w.doubt("shows variables (%s)", kind)
+	}
 	for _, a := range n.Args {
 		switch {
 		case a.Name == nil || a.Index != nil || a.Array != nil || kind != "export" && kind != "local" && kind != "readonly":
@@ -113,9 +116,13 @@ func (w *shellWalk) isExported(name string) bool {
 // not known to be no secret. What the line computes is judged where it does so.
 func (w *shellWalk) showsEnv(x word) bool {
 	return x.other || slices.ContainsFunc(x.vars, func(name string) bool {
-		return !slices.Contains(plainVars, name) && (!identifier.MatchString(name) || w.isExported(name) || w.tainted[name])
+		return !slices.Contains(plainVars, name) && (fromShell(name) || !identifier.MatchString(name) || w.isExported(name) || w.tainted[name])
 	})
 }
+
+// fromShell says whether the shell itself gives a variable what an earlier command
+// was given: $_ its last word, BASH_REMATCH what [[ … =~ … ]] matched.
+func fromShell(name string) bool { return name == "_" || strings.HasPrefix(name, "BASH_") }
 
 // taint finds the variables that get something of the environment, from one
 // another too.
@@ -165,6 +172,12 @@ func param(n *syntax.ParamExp) bool {
 		switch n.Exp.Op {
 		case syntax.OtherParamOps, syntax.AssignUnset, syntax.AssignUnsetOrNull:
 			return false
+		case syntax.ErrorUnset, syntax.ErrorUnsetOrNull: // which shows the word
+			if n.Exp.Word != nil {
+				if x := wordOf(n.Exp.Word); len(x.vars) > 0 || x.other {
+					return false
+				}
+			}
 		}
 	}
 	return n.Param != nil
@@ -187,6 +200,11 @@ func (w *shellWalk) unaryTest(n *syntax.UnaryTest) {
 
 func (w *shellWalk) binaryTest(n *syntax.BinaryTest) {
 	switch n.Op {
+	case syntax.TsReMatch: // one that cannot be read is shown
+		if y, ok := n.Y.(*syntax.Word); !ok || w.showsEnv(wordOf(y)) {
+			w.doubt("matches against what is known only when it runs")
+		}
+		return
 	case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
 	default:
 		return
@@ -330,8 +348,9 @@ func isNumber(x word) bool {
 }
 
 // testCommand says whether `test` or `[` only compares. How it reads its words
-// depends on how many there are, so none may become several.
-func testCommand(name string, args []word) bool {
+// depends on how many there are, so none may become several. What should be a
+// number and is not is shown.
+func (w *shellWalk) testCommand(name string, args []word) bool {
 	if name == "[" {
 		if len(args) == 0 || args[len(args)-1].s != "]" {
 			return false
@@ -351,22 +370,29 @@ func testCommand(name string, args []word) bool {
 		return true
 	case 2:
 		op := args[0].s
+		if op == "-t" && w.showsEnv(args[1]) {
+			return false
+		}
 		return len(op) == 2 && op[0] == '-' && strings.Contains("abcdefghkprstuwxGLNOSnz", op[1:])
 	case 3:
+		if op := args[1].s; slices.Contains([]string{"-eq", "-ne", "-lt", "-le", "-gt", "-ge"}, op) && (w.showsEnv(args[0]) || w.showsEnv(args[2])) {
+			return false
+		}
 		return slices.Contains([]string{"=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"}, args[1].s)
 	}
 	return false
 }
 
-// setOptions says whether `set` only changes what errors do and what is shown.
+// setOptions says whether `set` only changes what errors do, and shows no more
+// than the line itself: with -x it would show what variables hold.
 func setOptions(args []word) bool {
 	for i := 0; i < len(args); i++ {
 		s := args[i].s
-		if len(s) < 2 || s[0] != '-' && s[0] != '+' || strings.Trim(s[1:], "euxvEo") != "" {
+		if len(s) < 2 || s[0] != '-' && s[0] != '+' || strings.Trim(s[1:], "euxvEo") != "" || s[0] == '-' && strings.Contains(s, "x") {
 			return false
 		}
 		if strings.HasSuffix(s, "o") {
-			if i++; i == len(args) || !slices.Contains([]string{"pipefail", "errexit", "nounset", "xtrace", "verbose", "errtrace", "noclobber"}, args[i].s) {
+			if i++; i == len(args) || !slices.Contains([]string{"pipefail", "errexit", "nounset", "verbose", "errtrace", "noclobber"}, args[i].s) {
 				return false
 			}
 		} else if strings.Contains(s, "o") {
