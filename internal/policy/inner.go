@@ -57,7 +57,7 @@ func (w *shellWalk) inner(words []word, wrapped bool, depth int) {
 		}
 	case "git":
 		w.git(words)
-	case "test", "[", "printf", "let":
+	case "test", "[", "printf", "let", "read", "getopts", "unset", "wait", "declare", "typeset", "local", "export", "readonly":
 		w.evaluates(name, args)
 	case "compgen", "complete", "bind", "enable", "fc":
 		w.unseen("gives the shell commands to run or to load (%s)", name)
@@ -72,6 +72,9 @@ func (w *shellWalk) inner(words []word, wrapped bool, depth int) {
 			w.unseen("gives commands another name (alias)")
 		}
 	case "hash", "mapfile", "readarray":
+		if name != "hash" {
+			w.evaluates(name, args)
+		}
 		if slices.ContainsFunc(args, func(arg word) bool {
 			return strings.HasPrefix(arg.s, "-") && strings.ContainsAny(arg.s, "pC") || arg.computed()
 		}) {
@@ -172,16 +175,6 @@ func (w *shellWalk) lineOption(args []word, letter, long, before string, depth i
 	return found
 }
 
-// evaluates notes the builtins that evaluate the subscripts in their
-// arguments, where commands can stand, when these are known only then.
-func (w *shellWalk) evaluates(name string, args []word) {
-	computed := slices.ContainsFunc(args, func(arg word) bool { return strings.Contains(arg.s, dynamic) })
-	named := name == "let" || slices.ContainsFunc(args, func(arg word) bool { return strings.HasPrefix(arg.s, "-v") })
-	if computed && named {
-		w.unseen("evaluates what is known only when it runs (%s)", name)
-	}
-}
-
 // git notes the ways in which git runs commands that its arguments or
 // settings name.
 func (w *shellWalk) git(words []word) {
@@ -202,16 +195,10 @@ func (w *shellWalk) git(words []word) {
 		if g.sub == "config" && is("--get", "--list", "-l") {
 			return
 		}
-	case "submodule":
-		if !is("foreach", dynamic) {
-			return
-		}
-	case "rebase":
-		if !is("-x", "--ex", dynamic) {
-			return
-		}
 	default:
-		return
+		if !gitOption(g.sub, g.args) && (g.sub != "rebase" && g.sub != "submodule" || !is(dynamic)) {
+			return
+		}
 	}
 	w.unseen("gives git commands to run (%s)", g.sub)
 }
@@ -229,13 +216,18 @@ func (w *shellWalk) input(name string, args []word) {
 	}
 }
 
-// evaluated are variables whose value the shell runs.
-var evaluated = map[string]bool{"BASH_ENV": true, "ENV": true, "PS4": true, "PROMPT_COMMAND": true}
-
 // assign looks for commands in the value of a variable, where they run when
 // something evaluates the variable.
 func (w *shellWalk) assign(a *syntax.Assign) {
-	found := a.Name != nil && evaluated[a.Name.Value]
+	w.subscript(a.Index)
+	if a.Name != nil && !a.Naked {
+		var value word
+		if a.Value != nil {
+			value = wordOf(a.Value)
+		}
+		w.commandVar(a.Name.Value, value)
+	}
+	found := false
 	look := func(n *syntax.Word) {
 		if n != nil {
 			found = found || strings.Contains(wordOf(n).s, "$(") || strings.Contains(wordOf(n).s, "`")
@@ -244,6 +236,7 @@ func (w *shellWalk) assign(a *syntax.Assign) {
 	look(a.Value)
 	if a.Array != nil {
 		for _, e := range a.Array.Elems {
+			w.subscript(e.Index)
 			look(e.Value)
 		}
 	}

@@ -310,6 +310,7 @@ func (w *shellWalk) node(node syntax.Node, depth int) {
 			w.doubt("leaves a command running in the background")
 		}
 	case *syntax.ParamExp:
+		w.expansion(n)
 		if !param(n) {
 			w.doubt("computes a value (${…})")
 		}

@@ -103,7 +103,7 @@ func (a *act) opener() string {
 	case actCommand:
 		return "Bash(" + line(a.words) + ")"
 	case actOpaque:
-		if a.file {
+		if a.file && a.owner != nil {
 			return a.owner.opener()
 		}
 	case actUse:

@@ -85,6 +85,7 @@ func (w *shellWalk) setName(name string) {
 // declares judges export, local, readonly and their like.
 func (w *shellWalk) declares(n *syntax.DeclClause) {
 	kind := n.Variant.Value
+	w.declared(n)
 	if len(n.Args) == 0 {
 		w.doubt("shows variables (%s)", kind)
 	}
@@ -296,8 +297,14 @@ func (w *shellWalk) text(f *syntax.File) {
 				mark(n.Name.Value)
 			}
 		case *syntax.DeclClause:
-			if n.Variant.Value != "export" && n.Variant.Value != "local" && n.Variant.Value != "readonly" {
-				mark("*")
+			for _, a := range n.Args { // those that are named come by themselves
+				if a.Name == nil && a.Value != nil && (wordOf(a.Value).computed() || strings.HasPrefix(lit(a.Value), "-") && strings.Contains(lit(a.Value), "n") || !strings.HasPrefix(lit(a.Value), "-")) {
+					mark("*")
+				}
+			}
+		case *syntax.ParamExp:
+			if n.Param != nil && n.Exp != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull) {
+				mark(n.Param.Value)
 			}
 		case *syntax.CallExpr:
 			if len(n.Args) > 0 && setsVariables[wordOf(n.Args[0]).s] && (lit(n.Args[0]) != "printf" || len(n.Args) < 2 || !strings.HasPrefix(lit(n.Args[1]), "%") && !isQuoted(n.Args[1])) {

@@ -119,6 +119,8 @@ func (w *shellWalk) wrapped(a *act) {
 			in := act{kind: actCommand, shell: true, words: words[span[0]:span[1]], owner: owner, at: at + span[0]}
 			for _, x := range words[1:span[0]] {
 				if m := assignment.FindStringSubmatch(x.s); m != nil && !isName(plainEnv, m[1]) {
+					_, value, _ := strings.Cut(x.s, "=")
+					w.commandVar(m[1], word{s: value, glob: x.glob})
 					in.prefixed, in.why = true, "has "+show(m[1])+" set before it, which can change what it does"
 				}
 			}
