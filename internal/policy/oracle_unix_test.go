@@ -33,6 +33,7 @@ var pieces = []string{
 	"f1 ", "f2 ", "secret ", "sec* ", "secre? ", "d/f ", "d ", "./secret ", "d/../secret ", "cd d", "cd d && ", "cd ",
 	"echo ", "printf ", "printf -v ", "eval ", "sh -c ", "bash -c ", "bash -lc ", "bash ", "env ", "env X=1 ", "xargs ", "timeout 1 ", "nice ", "nohup ", "command ", "builtin ", "exec ", "time ",
 	"read X ", "read ", "export ", "export X=1 ", "unset ", "local ", "declare ", "declare -i ", "let ", "test ", "test -v ", "alias f=rm", "shopt -s expand_aliases\n", "trap ", " EXIT", "source ", ". ", "set -e", "set -- ", "true ", "false ",
+	"key ", "d/key ", "cd -- d;", "cd -P d;", "pushd d;", "command cd ", "env -C d ", "cd d/..;", "{secret,f1} ", "~+/", "$PWD/", "/proc/self/cwd/", "set -x;", "export;", "declare;", "$_", "${Z?$TOKEN}", "${b[X]}", "${X:Y}", "b[X]=1 ", "unset ", "X='a[$(rm f1)]';", "test $TOKEN -eq 1 ",
 	"-n ", "-i ", "-e ", "-exec ", "{} ", `\; `, "+ ", "-delete", "1p ", "'1w f9' ", "'{print}' ", "'{print > \"f9\"}' ", "'BEGIN{system(\"rm f1\")}' ", "s/x/rm/e ", "-- ", "x", "1",
 }
 
@@ -54,8 +55,10 @@ type oracle struct {
 }
 
 const (
-	secretText = "s3cr3t-in-a-file"
-	tokenText  = "s3cr3t-in-the-environment"
+	secretText  = "s3cr3t-in-a-file"
+	tokenText   = "s3cr3t-in-the-environment"
+	keyText     = "s3cr3t-in-a-directory"
+	outsideText = "s3cr3t-outside"
 )
 
 func newOracle(t testing.TB) *oracle {
@@ -86,7 +89,8 @@ func newOracle(t testing.TB) *oracle {
 		mode  Mode
 		rules string
 	}{
-		"default": {Default, ""}, "no rm": {Yolo, "deny Bash(rm:*)"}, "no secret": {Yolo, "deny Read(secret)"}, "no f9": {Yolo, "deny Edit(f9)"},
+		"default": {Default, ""}, "no rm": {Yolo, "deny Bash(rm:*)"}, "no secret": {Yolo, "deny Read(secret)"}, "no f9": {Yolo, "deny Edit(f9)"}, "no key": {Yolo, "deny Read(/d/key)"},
+		"cat": {Default, "allow Bash(cat:*); allow Bash(cd:*); allow Bash(pushd:*); allow Bash(env:*)"},
 	} {
 		opt := Options{Mode: c.mode, Dir: o.ws, Home: o.home, Rules: o.rules(c.rules), Environ: []string{"PATH", "HOME", "TOKEN"}}
 		if o.policies[name], _, err = New(opt); err != nil {
@@ -104,10 +108,13 @@ func (o *oracle) reset(t testing.TB) {
 	if err := os.MkdirAll(filepath.Join(o.ws, "d"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"f1": "x\n", "f2": "a[$(rm f1)]\n", "secret": secretText + "\n", "d/f": "y\n"} {
+	for name, text := range map[string]string{"f1": "x\n", "f2": "a[$(rm f1)]\n", "secret": secretText + "\n", "d/f": "y\n", "d/key": keyText + "\n", "../outside/x": outsideText + "\n"} {
 		if err := os.WriteFile(filepath.Join(o.ws, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Symlink("../outside", filepath.Join(o.ws, "l")); err != nil {
+		t.Fatal(err)
 	}
 	os.Remove(o.log)
 }
@@ -184,9 +191,11 @@ func (o *oracle) check(t testing.TB, line string) (allowed int) {
 	after := o.changed(t)
 	has := func(name string) bool { return strings.Contains("\n"+ran, "\n"+name+"\n") }
 	for name, broken := range map[string]string{
-		"default":   first(ran != "", "ran "+ran, after != before, "changed files to "+after, strings.Contains(output, tokenText), "showed the environment"),
+		"default":   first(ran != "", "ran "+ran, after != before, "changed files to "+after, strings.Contains(output, tokenText), "showed the environment", strings.Contains(output, outsideText), "read what is outside"),
 		"no rm":     first(has("rm"), "ran rm"),
 		"no secret": first(strings.Contains(output, secretText) || strings.Count(after, secretText) > 1, "read the secret"),
+		"no key":    first(strings.Contains(output, keyText) || strings.Count(after, keyText) > 1, "read the key"),
+		"cat":       first(strings.Contains(output, outsideText), "read what is outside"),
 		"no f9":     first(strings.Contains(";"+after, ";f9="), "wrote f9"),
 	} {
 		if verdicts[name] && broken != "" {
@@ -215,6 +224,12 @@ func TestBash(t *testing.T) {
 		"read X < f2; [[ $X -eq 0 ]]", "read X < f2; test -v \"$X\"", "read X < f2; echo $((X))", "alias f=rm\nf f1", "shopt -s expand_aliases\nalias f=rm\nf f1",
 		"f() { rm f1; }; f", "for X in rm; do $X f1; done", "cat <<E\n$(rm f1)\nE", "sed '1w f9' f1", "awk 'BEGIN{system(\"rm f1\")}'", "sort -o f9 f1", "uniq f1 f9", "find . -exec rm {} +",
 		"find . -name secret -exec cat {} +", "echo secret | xargs cat", "bash -c 'cat secret'", "grep -r . .", "tee f9 < f1", "cp f1 f9", "cp secret d", "X=$TOKEN; echo $X", "for X in $TOKEN; do echo $X; done",
+		"cat {secret,f1}", "cat ~+/secret", "cat ~+/d/key", "cd -- d && cat key", "cd -P d; cat key", "pushd d; cat key", "cd d*; cat key", "cd $PWD/d; cat key", "builtin cd d; cat key", "env -C d cat key", "env --chdir d cat key",
+		"cd d && cat /proc/self/cwd/key", "for X in 1 2; do cat key; cd d; done", "for X in 1 2; do cat ../outside/x; command cd d; done", "f() { cat key; }; command cd d; f", "X=cd; $X d; cat key", "(cd d); cat key", "cd l && cd ../d && cat key",
+		"ls; export", "declare | cat", "test \"$TOKEN\" -eq 1", "set -x; X=$TOKEN", "X=${Z:?$TOKEN}", "test -n \"$TOKEN\"; echo $_", "[[ $TOKEN =~ .* ]]; echo $BASH_REMATCH",
+		"cat ../outside/x", "cat {../outside/x,f1}", "cat ~+/../outside/x", "pushd ..; cat outside/x", "cd ~+/..; cat outside/x", "cd l && cat ../ws/f1", "for X in 1 2; do cat outside/x; cd ..; done", "for X in 1 2; do (cd d && cat f); done",
+		"Y='$'; X=\"$Y(rm f1)\"; : \"${X@P}\"", "Y='$'; X=\"a[$Y(rm f1)]\"; echo ${!X}", "Y='$'; X=\"a[$Y(rm f1)]\"; echo ${f:X}", "Y='$'; X=\"a[$Y(rm f1)]\"; b[X]=1", "Y='$'; X=\"a[$Y(rm f1)]\"; echo ${b[X]}",
+		"Y='$'; X=\"a[$Y(rm f1)]\"; declare -i n=X", "Y='$'; read \"a[$Y(rm f1)]\" <<< 1", "Y='$'; unset \"a[$Y(rm f1)]\"", "Y='$'; printf \"-va[$Y(rm f1)]\" x", "Y='$'; : ${X:=\"a[$Y(rm f1)]\"}; echo $((X))", "Y='$'; X=\"-v a[$Y(rm f1)]\"; [ $X ]",
 		"f() { cat f1; }; cd d; f", "if false; then f() { ls; }; fi; f", "cat < secret", "while read X; do echo $X; done < secret", "echo \"$(<secret)\"", "printf -v 'a[$(rm f1)]' x", "cat f1 # \\\nrm f1",
 	} {
 		o.check(t, line)
