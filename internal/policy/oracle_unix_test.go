@@ -130,7 +130,8 @@ func (o *oracle) run(t testing.TB, line string) (ran, output string, ok bool) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &limited{buf: &out}, &limited{buf: &out}
+	both := &limited{buf: &out} // one writer, so that os/exec copies in one goroutine
+	cmd.Stdout, cmd.Stderr = both, both
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
