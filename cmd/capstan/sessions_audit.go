@@ -83,6 +83,9 @@ func writeAudit(w io.Writer, e *session.AuditEntry) error {
 	}
 	line("said", strings.Join(stages, ", "))
 	line("asked because", e.Asked)
+	if e.Answered != e.By {
+		line("answered by", e.Answered)
+	}
 	if e.WaitMS > 0 {
 		line("answered after", (time.Duration(e.WaitMS) * time.Millisecond).String())
 	}

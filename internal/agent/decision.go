@@ -15,14 +15,8 @@ func decision(e *sched.Event) session.Decision {
 	j, c := e.Decided, e.Call
 	d := session.Decision{
 		Call: c.ID, Name: c.Name, Source: string(c.Source), ParentID: c.ParentID, Agent: c.Agent,
-		Allowed: j.Allowed, Stage: j.Stage, Rules: spelled(j.Rules.Decision), Hooks: spelled(j.Hook.Decision), Reason: j.Reason,
+		Allowed: j.Allowed, Stage: j.Stage, By: j.By(), Answered: j.AnsweredBy(), Rules: spelled(j.Rules.Decision), Hooks: spelled(j.Hook.Decision), Reason: j.Reason,
 		Args: string(c.Args), ArgsSHA256: sha256Of(string(c.Args)), Changed: j.Changed,
-	}
-	switch j.Stage {
-	case sched.StageHook:
-		d.By = j.Hook.By
-	case sched.StageRules, sched.StageNobody:
-		d.By = j.Rules.By
 	}
 	if j.Asked == nil {
 		return d
@@ -31,9 +25,6 @@ func decision(e *sched.Event) session.Decision {
 	d.Definition = definition(j.Asked.Entry)
 	if j.Answer != nil {
 		d.Said = j.Answer.Reason
-		if j.Answer.By != "" {
-			d.By = j.Answer.By
-		}
 		for _, g := range j.Answer.Grants {
 			d.Grants = append(d.Grants, g.Layer+" "+g.List+" "+g.Rule)
 		}

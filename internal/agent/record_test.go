@@ -181,7 +181,7 @@ func TestRecordedDecisions(t *testing.T) {
 	}
 	want := map[string]session.Decision{
 		"c1": {Call: "c1", Name: "free", Source: "model", Allowed: true, Stage: "rules", By: "mode", Rules: "allow", Args: "{}"},
-		"c2": {Call: "c2", Name: "asked", Source: "model", Allowed: true, Stage: "person", By: "the user", Rules: "ask", Args: "{}", Asked: "it writes", Grants: []string{"session allow asked"}},
+		"c2": {Call: "c2", Name: "asked", Source: "model", Allowed: true, Stage: "person", By: "the user", Rules: "ask", Args: "{}", Asked: "it writes", Answered: "the user", Grants: []string{"session allow asked"}},
 		"c3": {Call: "c3", Name: "banned", Source: "model", Stage: "rules", By: "rule", Reason: "banned was denied: never", Rules: "deny", Args: "{}"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

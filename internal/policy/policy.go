@@ -169,32 +169,34 @@ func New(o Options) (*Policy, []string, error) {
 	return p, warnings, err
 }
 
-// Add puts a rule into force, as a person's answer to a question makes one. It
-// counts for every call that is judged from now on, and as long as the policy
-// lives: nothing is written anywhere. A rule that cannot be read is an error and
-// changes nothing; one that is there already is not added again.
-func (p *Policy) Add(r Rule) error {
+// Add puts rules into force, as a person's answer to a question makes them. They
+// count for every call that is judged from now on, and as long as the policy
+// lives: nothing is written anywhere. When one of them cannot be read, or may not be
+// in force, that is an error and none is added; one that is there already is not
+// added again.
+func (p *Policy) Add(rules ...Rule) error {
 	p.adding.Lock()
 	defer p.adding.Unlock()
-	next := *p.rules.Load()
-	parsed, _, err := p.parseFor(r, next.place, p.twins)
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", r, err)
-	}
-	if r.List == "allow" && p.managedOnly {
-		return errors.New("the managed settings let only their own rules allow something")
-	}
-	list := next.list(r.List)
-	if list == nil {
-		return fmt.Errorf("reading %s: %w", r, errList(r.List))
-	}
-	for _, old := range *list {
-		if strings.TrimSpace(old.Text) == strings.TrimSpace(r.Text) {
-			return nil
+	next, texts := *p.rules.Load(), p.texts
+	for _, r := range rules {
+		parsed, _, err := p.parseFor(r, next.place, p.twins)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", r, err)
+		}
+		if r.List == "allow" && p.managedOnly {
+			return errors.New("the managed settings let only their own rules allow something")
+		}
+		list := next.list(r.List)
+		if list == nil {
+			return fmt.Errorf("reading %s: %w", r, errList(r.List))
+		}
+		known := func(old *rule) bool { return strings.TrimSpace(old.Text) == strings.TrimSpace(r.Text) }
+		if !slices.ContainsFunc(*list, known) {
+			*list = append(slices.Clip(*list), parsed...)
+			texts = append(texts, r)
 		}
 	}
-	*list = append(slices.Clip(*list), parsed...)
-	p.texts = append(p.texts, r)
+	p.texts = texts
 	p.rules.Store(&next)
 	return nil
 }
@@ -293,10 +295,6 @@ func (p *Policy) Decide(ctx context.Context, r *sched.Request) sched.Verdict {
 type Explanation struct {
 	sched.Verdict
 	Rule string // the rule that decided, as it was written; empty when the mode did
-	// Rules are what has to stand in permissions.allow for this very call to
-	// run without a question; empty when no rule can do that, or none is
-	// needed.
-	Rules []string
 }
 
 // Explain judges a call and says what decided, and what would let it run.

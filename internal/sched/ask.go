@@ -14,24 +14,33 @@ import (
 // that nobody can give is a denial at once (BUG-AH-01).
 func (rt *Runtime) ask(ctx context.Context, j *job, v Verdict, d *Judgement) {
 	was := j.call.Args
-	said := rt.hooksAnswer(ctx, j, v)
+	said := rt.hooksAnswer(ctx, j, v, d)
 	d.Changed = d.Changed || !bytes.Equal(was, j.call.Args)
 	if j.result != nil || said.Decision == Allow || said.Decision >= Deny {
 		d.Stage, d.Hook = StageHook, said
 	}
 	switch {
+	case j.result == nil && d.Rules.Decision >= Deny: // the arguments that a hook gave it
+		d.Stage = StageRules
+		j.deny("%s was denied%s%s", because(d.Rules.Reason), suggest(d.Rules))
+		return
 	case j.result != nil || said.Decision == Allow:
 		return
 	case said.Decision >= Deny:
 		j.deny("%s was denied%s%s", because(said.Reason), suggest(said))
 		return
 	}
+	if d.Rules.Decision == Ask { // of the arguments as they are by now
+		v = d.Rules
+	}
 	if rt.opt.Approver == nil {
 		d.Stage = StageNobody
 		j.unasked(v)
 		return
 	}
-	d.Stage, d.Asked = StagePerson, &Question{Request: *j.request(), Verdict: v, Hooked: d.Hook.Decision == Ask}
+	q := &Question{Request: *j.request(), Verdict: v, Hooked: d.Hook.Decision == Ask}
+	q.Judge = func(ctx context.Context) Verdict { return rt.decide(ctx, &q.Request) }
+	d.Stage, d.Asked = StagePerson, q
 	rt.observe(j, Event{Kind: Waiting})
 	began := time.Now()
 	answer, err := rt.answer(ctx, d.Asked)
@@ -43,7 +52,7 @@ func (rt *Runtime) ask(ctx context.Context, j *job, v Verdict, d *Judgement) {
 	case ctx.Err() != nil:
 		j.aborted()
 	case err != nil:
-		answer.Allow = false
+		answer.Allow, answer.Grants = false, nil // none of them is in force
 		j.deny("%s was denied: asking for approval failed: %v", err)
 	case answer.Unasked:
 		answer.Allow, d.Stage = false, StageNobody
@@ -74,7 +83,7 @@ func (rt *Runtime) reworded(ctx context.Context, j *job, args json.RawMessage, d
 	if rt.rewrite(j, args, "the user"); j.result != nil {
 		return
 	}
-	d.Rules = rt.decide(ctx, j)
+	d.Rules = rt.decide(ctx, j.request())
 	switch {
 	case ctx.Err() != nil:
 		j.aborted()

@@ -81,7 +81,7 @@ func TestJudgements(t *testing.T) {
 						got = append(got, *e.Decided)
 					}
 				}
-				if diff := cmp.Diff([]sched.Judgement{tc.want}, got, cmpopts.IgnoreFields(sched.Request{}, "Entry", "Access")); diff != "" {
+				if diff := cmp.Diff([]sched.Judgement{tc.want}, got, cmpopts.IgnoreFields(sched.Request{}, "Entry", "Access"), cmpopts.IgnoreFields(sched.Question{}, "Judge")); diff != "" {
 					t.Errorf("want -, got +:\n%s", diff)
 				}
 				if unasked := tc.want.Stage == sched.StageNobody; res.Unasked != unasked || (res.Status == tool.Success) != tc.want.Allowed {
@@ -90,6 +90,103 @@ func TestJudgements(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The last word is that of who said no in the end, whoever was asked before and said
+// yes; that they did stays on the record.
+//
+// S0-250 S0-256
+func TestLastWord(t *testing.T) {
+	const person, rule, other = "the user at the terminal", "permissions.deny \"work\"", "PermissionRequest hook"
+	ask := sched.Verdict{Decision: sched.Ask, Reason: "it writes", By: "approval mode default"}
+	says := func(a sched.Answer) func(context.Context, *sched.Question) (sched.Answer, error) {
+		return func(context.Context, *sched.Question) (sched.Answer, error) { return a, nil }
+	}
+	unlucky := func(q *sched.Request) sched.Verdict {
+		if string(q.Call.Args) == `{"n":13}` {
+			return sched.Verdict{Decision: sched.Deny, Reason: "unlucky", By: rule}
+		}
+		return ask
+	}
+	hookSays := func(v sched.Verdict, args string) func(*sched.Question) sched.HookVerdict {
+		return func(*sched.Question) sched.HookVerdict {
+			return sched.HookVerdict{Verdict: v, Args: json.RawMessage(args)}
+		}
+	}
+	allowed := sched.Verdict{Decision: sched.Allow, By: other}
+	type last struct{ Stage, By, AnsweredBy, Reason string }
+	for name, tc := range map[string]struct {
+		prepare func(*rig)
+		answer  func(*sched.Question) sched.HookVerdict
+		want    last
+	}{
+		"the person says yes": {func(r *rig) { r.answer = says(sched.Answer{Allow: true, By: person}) }, nil,
+			last{"person", person, person, ""}},
+		"the person says no": {func(r *rig) { r.answer = says(sched.Answer{By: person}) }, nil,
+			last{"person", person, person, "work was denied by the user"}},
+		"a guard denies what the person allowed": {func(r *rig) { r.guard, r.answer = "frozen", says(sched.Answer{Allow: true, By: person}) }, nil,
+			last{"guard", "", person, "work was denied: frozen"}},
+		"a rule denies what the person wrote": {func(r *rig) {
+			r.answer = says(sched.Answer{Allow: true, By: person, Args: json.RawMessage(`{"n":13}`)})
+		}, nil, last{"rules", rule, person, "work was denied, with the arguments that the user gave it: unlucky"}},
+		"a new rule answers": {func(r *rig) { r.answer = says(sched.Answer{Ruled: true, By: "a new rule", Reason: "never"}) }, nil,
+			last{"rules", "a new rule", "", "work was denied: never"}},
+		"nobody is there": {func(r *rig) { r.opt.Approver = nil }, nil,
+			last{"nobody", ask.By, "", "work needs approval and nobody can be asked: it writes"}},
+		"who was there has gone": {func(r *rig) { r.answer = says(sched.Answer{Unasked: true, By: person}) }, nil,
+			last{"nobody", ask.By, "", "work needs approval and nobody can be asked: it writes"}},
+		"a hook answers": {func(*rig) {}, hookSays(allowed, ""), last{"hook", other, "", ""}},
+		"a rule denies what a hook wrote and allowed": {func(*rig) {}, hookSays(allowed, `{"n":13}`),
+			last{"rules", rule, "", "work was denied: unlucky"}},
+		"a rule denies what a hook wrote": {func(*rig) {}, hookSays(sched.Verdict{}, `{"n":13}`),
+			last{"rules", rule, "", "work was denied: unlucky"}},
+		"a hook writes what the person allows": {func(r *rig) { r.answer = says(sched.Answer{Allow: true, By: person}) }, hookSays(sched.Verdict{}, `{"n":2}`),
+			last{"person", person, person, ""}},
+		"a hook writes what is not valid": {func(*rig) {}, hookSays(allowed, `{"n":[]}`),
+			last{"hook", other, "", "invalid"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, tool.Direct)
+			r.opt.Approver, r.opt.Policy = approver{r}, policyFunc(unlucky)
+			r.add(r.worker())
+			tc.prepare(r)
+			if tc.answer != nil {
+				r.opt.Hooks = append(r.opt.Hooks, standIn{tc.answer})
+			}
+			r.run(t.Context(), tool.Call{Name: "work", Args: json.RawMessage(`{"n":1}`)})
+			var got []last
+			for _, e := range r.events {
+				if j := e.Decided; j != nil {
+					if tc.want.Reason == "invalid" && j.Reason != "" {
+						j.Reason = "invalid"
+					}
+					got = append(got, last{j.Stage, j.By(), j.AnsweredBy(), j.Reason})
+				}
+			}
+			if diff := cmp.Diff([]last{tc.want}, got); diff != "" {
+				t.Errorf("want -, got +:\n%s", diff)
+			}
+		})
+	}
+}
+
+// standIn is a hook that answers in place of the person.
+type standIn struct {
+	say func(*sched.Question) sched.HookVerdict
+}
+
+func (standIn) Before(context.Context, *sched.Request) (sched.HookVerdict, error) {
+	return sched.HookVerdict{}, nil
+}
+
+func (standIn) After(context.Context, *sched.Request, *tool.Result) error { return nil }
+
+func (a standIn) Answer(_ context.Context, q *sched.Question) (sched.HookVerdict, error) {
+	v := a.say(q)
+	if len(v.Args) == 0 {
+		v.Args = nil
+	}
+	return v, nil
 }
 
 // TestReworded is a yes with other arguments than were shown: they are validated

@@ -25,11 +25,8 @@ func (rt *Runtime) permit(ctx context.Context, j *job) {
 	}
 	verdict := d.Hook
 	if d.Hook.Decision < Deny {
-		d.Rules = rt.decide(ctx, j)
-		verdict = combine(d.Rules, d.Hook)
-		if verdict == d.Rules {
-			d.Stage = StageRules
-		}
+		d.Rules = rt.decide(ctx, j.request())
+		verdict, d.Stage = combine(d.Rules, d.Hook)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -57,7 +54,7 @@ func (j *job) deny(format string, a ...any) {
 }
 
 // decide asks the policy. One that has no opinion has not allowed anything.
-func (rt *Runtime) decide(ctx context.Context, j *job) (v Verdict) {
+func (rt *Runtime) decide(ctx context.Context, r *Request) (v Verdict) {
 	if rt.opt.Policy == nil {
 		return Verdict{Decision: Allow}
 	}
@@ -66,24 +63,25 @@ func (rt *Runtime) decide(ctx context.Context, j *job) (v Verdict) {
 			v = Verdict{Decision: Deny, Reason: fmt.Sprintf("the rules failed: %v", p)}
 		}
 	}()
-	if v = rt.opt.Policy.Decide(ctx, j.request()); v.Decision <= Abstain {
+	if v = rt.opt.Policy.Decide(ctx, r); v.Decision <= Abstain {
 		v.Decision = Ask
 	}
 	return v
 }
 
 // combine lets a hook's allow skip the question, never a deny or what could be
-// one; a hook's ask or deny is stricter than an allow (ruling 11).
-func combine(rule, hook Verdict) Verdict {
+// one; a hook's ask or deny is stricter than an allow (ruling 11). It returns
+// whose the verdict is too.
+func combine(rule, hook Verdict) (Verdict, string) {
 	switch {
 	case rule.Decision >= Deny || hook.Decision <= Abstain:
-		return rule
+		return rule, StageRules
 	case hook.Decision >= Deny:
-		return hook
+		return hook, StageHook
 	case rule.Decision == Ask && (rule.Firm || hook.Decision == Ask):
-		return rule
+		return rule, StageRules
 	}
-	return hook
+	return hook, StageHook
 }
 
 func because(reason string) string {
@@ -141,6 +139,7 @@ func (rt *Runtime) hooksBefore(ctx context.Context, j *job) Verdict {
 		}
 		if v.Args != nil {
 			if rt.rewrite(j, v.Args, "a hook"); j.result != nil {
+				strictest.By = v.By
 				return strictest
 			}
 		}
@@ -160,9 +159,8 @@ func guarded(ask func() (HookVerdict, error)) (v HookVerdict, err error) {
 
 // hooksAnswer asks the hooks that may answer in place of the person, up to the
 // first that denies. Arguments that one of them rewrote are judged by the rules
-// again: what these deny stays denied.
-func (rt *Runtime) hooksAnswer(ctx context.Context, j *job, v Verdict) Verdict {
-	var said Verdict
+// again: what these deny stays denied, and it is they who said so.
+func (rt *Runtime) hooksAnswer(ctx context.Context, j *job, v Verdict, d *Judgement) (said Verdict) {
 	for _, h := range rt.opt.Hooks {
 		a, ok := h.(Answerer)
 		if !ok {
@@ -187,13 +185,13 @@ func (rt *Runtime) hooksAnswer(ctx context.Context, j *job, v Verdict) Verdict {
 			continue
 		}
 		if rt.rewrite(j, got.Args, "a hook"); j.result != nil {
+			said.By = got.By
 			return said
 		}
-		again := rt.decide(ctx, j)
-		if again.Decision >= Deny {
-			return again
+		if d.Rules = rt.decide(ctx, j.request()); d.Rules.Decision >= Deny {
+			return said
 		}
-		if v.Firm = again.Firm; v.Firm {
+		if v.Firm = d.Rules.Firm; v.Firm {
 			said = Verdict{}
 		}
 	}

@@ -41,6 +41,9 @@ type Verdict struct {
 	Reason     string // for the model and the person: what is asked or refused, and why
 	By         string // the rule, mode or hook that decided, for `tools why`
 	Suggestion string // what would allow it: a flag, a mode, a rule
+	// Rules are what has to stand in permissions.allow for this very call to run
+	// without a question; empty when no rule can do that, or none is needed.
+	Rules []string
 	// Code is that of the result of a call which is refused for another reason
 	// than that it may not run; empty means DENIED. Only with Deny.
 	Code string
@@ -60,6 +63,10 @@ type Policy interface {
 type Question struct {
 	Request
 	Verdict Verdict
+	// Judge asks the policy that wants the question asked once more, for rules and
+	// modes change while a question waits. It is that of the caller: a subagent's can
+	// be stricter than the session's.
+	Judge func(ctx context.Context) Verdict
 	// Hooked says that a hook wants the question asked, so that no rule can spare
 	// the person the next one.
 	Hooked bool
@@ -168,7 +175,8 @@ type Event struct {
 type Judgement struct {
 	Allowed bool
 	// Stage is what had the last word: hook, rules, person, guard, or nobody
-	// when a person would have had to be asked and none could be.
+	// when a person would have had to be asked and none could be. Who that was says
+	// By; who was asked and answered, whatever came of it, is in Answer.
 	Stage   string
 	Hook    Verdict // of the hooks together
 	Rules   Verdict // of rules and mode
@@ -177,6 +185,39 @@ type Judgement struct {
 	Waited  time.Duration // for the answer
 	Reason  string        // with a no: why, as the model is told
 	Changed bool          // a hook or the person rewrote the arguments
+}
+
+// By is who or what had the last word: the rule or mode, the hook, or the person.
+// It is empty where the stage has no name for it, as for a guard.
+func (j *Judgement) By() string {
+	switch j.Stage {
+	case StageHook:
+		return j.Hook.By
+	case StageRules:
+		if j.Answer != nil && j.Answer.Ruled && j.Answer.By != "" {
+			return j.Answer.By
+		}
+		return j.Rules.By
+	case StageNobody: // who wanted somebody asked
+		if j.Hook.Decision == Ask && j.Rules.Decision != Ask {
+			return j.Hook.By
+		}
+		return j.Rules.By
+	case StagePerson:
+		if j.Answer != nil {
+			return j.Answer.By
+		}
+	}
+	return ""
+}
+
+// AnsweredBy is who answered the question, if it was a person that did. They need not
+// have had the last word.
+func (j *Judgement) AnsweredBy() string {
+	if j.Answer == nil || j.Answer.Ruled || j.Answer.Unasked {
+		return ""
+	}
+	return j.Answer.By
 }
 
 // Stages of a Judgement.

@@ -23,7 +23,7 @@ type Decision struct {
 
 	Allowed bool   `json:"allowed"`
 	Stage   string `json:"stage"`            // hook, rules, person, guard; nobody when none could be asked
-	By      string `json:"by,omitempty"`     // the rule, mode or hook, or who answered
+	By      string `json:"by,omitempty"`     // who had the last word: the rule, mode or hook, or the person
 	Reason  string `json:"reason,omitempty"` // with a no: as the model is told
 	Rules   string `json:"rules,omitempty"`  // what rules and mode said: allow, ask or deny
 	Hooks   string `json:"hooks,omitempty"`  // what hooks said
@@ -36,10 +36,11 @@ type Decision struct {
 	Definition string `json:"definitionSha256,omitempty"`
 	Changed    bool   `json:"changed,omitempty"` // a hook or the person rewrote the arguments
 
-	Asked  string   `json:"asked,omitempty"`  // why somebody was asked, as it was shown
-	Said   string   `json:"said,omitempty"`   // their words
-	Grants []string `json:"grants,omitempty"` // rules that they put into force: "session allow Bash(make)"
-	WaitMS int64    `json:"waitMs,omitempty"` // for the answer
+	Asked    string   `json:"asked,omitempty"`      // why somebody was asked, as it was shown
+	Answered string   `json:"answeredBy,omitempty"` // the person who answered, whoever had the last word
+	Said     string   `json:"said,omitempty"`       // their words
+	Grants   []string `json:"grants,omitempty"`     // rules that they put into force: "session allow Bash(make)"
+	WaitMS   int64    `json:"waitMs,omitempty"`     // for the answer
 }
 
 // maxDecisionArgs bounds the arguments that a Decision keeps, in bytes.

@@ -226,14 +226,8 @@ func (x *Exporter) call(e *sched.Event) *span {
 func (s *span) decided(j *sched.Judgement) {
 	s.truth("capstan.decision.allowed", j.Allowed)
 	s.text("capstan.decision.stage", j.Stage)
-	by := j.Rules.By
-	if j.Stage == sched.StageHook {
-		by = j.Hook.By
-	}
-	if j.Answer != nil && j.Answer.By != "" {
-		by = j.Answer.By
-	}
-	s.text("capstan.decision.by", by)
+	s.text("capstan.decision.by", j.By())
+	s.text("capstan.decision.answered_by", j.AnsweredBy())
 	if j.Asked != nil {
 		s.number("capstan.decision.wait_ms", j.Waited.Milliseconds())
 	}

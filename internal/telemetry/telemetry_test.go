@@ -146,7 +146,7 @@ func TestSpans(t *testing.T) {
 		{"chat m", "invoke_agent capstan", 3, "", base("chat", map[string]any{"gen_ai.provider.name": "openai", "gen_ai.request.model": "m", "gen_ai.usage.input_tokens": "#7", "gen_ai.usage.output_tokens": "#3", "gen_ai.response.finish_reasons": []any{string(llm.FinishCalls)}})},
 		{"execute_tool nope", "execute_tool exec", 1, "UNKNOWN_TOOL", used("nope", "c1/2", "code_mode", map[string]any{"capstan.call.parent_id": "c1", "capstan.call.status": "error", "error.type": "UNKNOWN_TOOL"})},
 		{"execute_tool edit", "execute_tool exec", 1, "", used("edit", "c1/1", "code_mode", map[string]any{"capstan.call.parent_id": "c1", "capstan.call.agent": "agent_1", "capstan.call.status": "success",
-			"capstan.decision.allowed": true, "capstan.decision.stage": "person", "capstan.decision.by": "the user", "capstan.decision.wait_ms": "#1000"})},
+			"capstan.decision.allowed": true, "capstan.decision.stage": "person", "capstan.decision.by": "the user", "capstan.decision.answered_by": "the user", "capstan.decision.wait_ms": "#1000"})},
 		{"execute_tool exec", "invoke_agent capstan", 1, "", used("exec", "c1", "model", map[string]any{"capstan.call.status": "success",
 			"capstan.decision.allowed": true, "capstan.decision.stage": "rules", "capstan.decision.by": "mode"})},
 		{"chat m", "invoke_agent capstan", 3, "failed", base("chat", map[string]any{"gen_ai.provider.name": "openai", "gen_ai.request.model": "m", "error.type": "failed"})},
