@@ -18,6 +18,7 @@ import (
 // .gitignore file it also matches everything below what it matches:
 //
 //	//etc/hosts    absolute
+//	=//etc         absolute, and nothing below it
 //	~/notes        in the home directory
 //	/src/**        in the project's root
 //	src/*.go       in the working directory
@@ -27,10 +28,19 @@ type pathPattern struct {
 	bases []string // resolved directories (or the one file that is meant)
 	glob  string   // below a base; empty means all of it
 	twins []twin   // whose copies are meant like the files themselves
+	exact bool     // what is below the base is not meant
 }
+
+// exactly is what stands before the absolute path of a pattern that means just this
+// path: what a person says yes to for a directory, or for a file that is not there
+// yet, must not open what is below it.
+const exactly = "="
 
 func parsePathPattern(spec string, pl *place) (*pathPattern, error) {
 	pp := &pathPattern{}
+	if path, ok := strings.CutPrefix(spec, exactly); ok && strings.HasPrefix(path, "//") {
+		spec, pp.exact = path, true
+	}
 	rest, anywhere := spec, false
 	var anchor string
 	switch {
@@ -61,6 +71,9 @@ func parsePathPattern(spec string, pl *place) (*pathPattern, error) {
 		pp.bases = append([]string{pl.dir}, pl.roots...)
 		pp.glob = "**/" + fold(strings.TrimSuffix(rest, "/"))
 		return pp, nil
+	}
+	if pp.exact && glob != "" {
+		return nil, fmt.Errorf("%s//PATH means one path, so it cannot have a wildcard; write \\* for the character itself", exactly)
 	}
 	base, err := resolveFar(filepath.Join(anchor, filepath.FromSlash(fixed)))
 	if err != nil {
@@ -125,10 +138,10 @@ func (pp *pathPattern) matches(p string) bool {
 func (pp *pathPattern) means(p string) bool {
 	for _, base := range pp.bases {
 		rel, ok := below(base, p)
-		if !ok {
+		switch {
+		case !ok || pp.exact && rel != "":
 			continue
-		}
-		if pp.glob == "" {
+		case pp.glob == "":
 			return true
 		}
 		for rel = fold(rel); ; rel = rel[:strings.LastIndexByte(rel, '/')] {

@@ -824,14 +824,14 @@ func TestSuggestion(t *testing.T) {
 			`To allow it, use --approval-mode auto-edit (writes in the workspace), or "Edit(/$WS/a.txt)" in permissions.allow of SETTINGS, or --approval-mode yolo (all but what rules forbid)`,
 			[]string{"Edit(/$WS/a.txt)"}},
 		{AutoEdit, "", "write_file .git/config",
-			`To allow it, use "Edit(/$WS/.git/config)" in permissions.allow of SETTINGS, or --approval-mode yolo (all but what rules forbid)`,
-			[]string{"Edit(/$WS/.git/config)"}},
+			`To allow it, use "Edit(=/$WS/.git/config)" in permissions.allow of SETTINGS, or --approval-mode yolo (all but what rules forbid)`,
+			[]string{"Edit(=/$WS/.git/config)"}},
 		{Default, "", "read_file $OUT/[x]*.txt",
-			`To allow it, use "Read(/$OUT/\\[x\\]\\*.txt)" in permissions.allow of SETTINGS, or --approval-mode yolo (all but what rules forbid)`,
-			[]string{`Read(/$OUT/\[x\]\*.txt)`}},
+			`To allow it, use "Read(=/$OUT/\\[x\\]\\*.txt)" in permissions.allow of SETTINGS, or --approval-mode yolo (all but what rules forbid)`,
+			[]string{`Read(=/$OUT/\[x\]\*.txt)`}},
 		{Default, "", "sh make 'a b' *.o && ls > x",
-			`To allow it, use "Bash(make 'a b' '*.o')", "Edit(/$WS/x)" in permissions.allow of SETTINGS, or --approval-mode yolo (all but what rules forbid)`,
-			[]string{"Bash(make 'a b' '*.o')", "Edit(/$WS/x)"}},
+			`To allow it, use "Bash(make 'a b' '*.o')", "Edit(=/$WS/x)" in permissions.allow of SETTINGS, or --approval-mode yolo (all but what rules forbid)`,
+			[]string{"Bash(make 'a b' '*.o')", "Edit(=/$WS/x)"}},
 		{Default, "", "sh make $X", "To allow it, use --approval-mode yolo (all but what rules forbid)", nil},
 		{Plan, "", "write_file a.txt", "To allow it, use --approval-mode default (asks), or --approval-mode yolo (all but what rules forbid)", nil},
 		{Default, "", "use mcp__s__t",
@@ -874,6 +874,51 @@ func TestSuggestion(t *testing.T) {
 	}
 }
 
+// The rule that is offered for one thing opens this thing: not what is below a
+// directory that was listed, and not what would be below a file that is new.
+//
+// S0-250
+func TestJustThis(t *testing.T) {
+	w := newWorld(t)
+	for _, tc := range []struct {
+		call, rule string
+		still      []string // what is asked about then as before
+	}{
+		{"list_directory $OUT", "list_directory(=/$OUT)", []string{"read_file $OUT/x.txt", "list_directory $OUT/sub", "glob $OUT", "grep_search $OUT", "sh cat $OUT/x.txt"}},
+		{"glob $OUT", "glob(=/$OUT)", []string{"read_file $OUT/x.txt", "list_directory $OUT", "glob $OUT/sub"}},
+		{"grep_search $OUT", "grep_search(=/$OUT)", []string{"read_file $OUT/x.txt", "grep_search $OUT/sub"}},
+		{"read_file $OUT/new", "Read(=/$OUT/new)", []string{"read_file $OUT/new/deep", "read_file $OUT/new2"}},
+		{"read_file $OUT/x.txt", "Read(/$OUT/x.txt)", []string{"read_file $OUT/new"}},
+		{"write_file new", "Edit(=/$WS/new)", []string{"write_file new/deep", "write_file new2", "edit new/deep"}},
+		{"write_file a.txt", "Edit(/$WS/a.txt)", []string{"write_file b.txt"}},
+	} {
+		o := w.options(Default)
+		p, _, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := p.Explain(w.request(t, tc.call)).Rules
+		if diff := cmp.Diff([]string{w.expand(tc.rule)}, got); diff != "" {
+			t.Errorf("%s: %s", tc.call, diff)
+			continue
+		}
+		if err := p.Add(Rule{List: "allow", Text: got[0]}); err != nil {
+			t.Fatal(err)
+		}
+		if v := p.Explain(w.request(t, tc.call)); v.Decision != sched.Allow {
+			t.Errorf("%s: %+v", tc.call, v)
+		}
+		for _, call := range tc.still {
+			if v := p.Explain(w.request(t, call)); v.Decision != sched.Ask {
+				t.Errorf("%s, after %s: %+v", call, tc.rule, v)
+			}
+		}
+	}
+	if _, _, err := New(Options{Dir: w.ws, Rules: []Rule{{List: "deny", Text: "Read(=//etc/*)"}}}); err == nil || !strings.Contains(err.Error(), "cannot have a wildcard") {
+		t.Error(err)
+	}
+}
+
 // Where the command has a flag for rules, it is named, in a form that the shell and
 // the flag read as these rules.
 func TestSuggestFlag(t *testing.T) {
@@ -886,9 +931,9 @@ func TestSuggestFlag(t *testing.T) {
 	}
 	for call, want := range map[string]string{
 		"write_file a.txt":      "To allow it, use --approval-mode auto-edit (writes in the workspace), or --allowed-tools 'Edit(/$WS/a.txt)', or \"Edit(/$WS/a.txt)\" in",
-		"sh make 'a b' && ls>x": `To allow it, use --allowed-tools 'Bash(make '\''a b'\''),Edit(/$WS/x)', or "Bash(`,
+		"sh make 'a b' && ls>x": `To allow it, use --allowed-tools 'Bash(make '\''a b'\''),Edit(=/$WS/x)', or "Bash(`,
 		"use mcp__s__t":         `To allow it, use --allowed-tools mcp__s__t, or "mcp__s__t" in`,
-		"write_file a(1).txt":   "To allow it, use --approval-mode auto-edit (writes in the workspace), or --allowed-tools 'Edit(/$WS/a(1).txt)', or",
+		"write_file a(1).txt":   "To allow it, use --approval-mode auto-edit (writes in the workspace), or --allowed-tools 'Edit(=/$WS/a(1).txt)', or",
 		"write_file a).txt":     "To allow it, use --approval-mode auto-edit (writes in the workspace), or \"Edit(",
 	} {
 		got := p.Explain(w.request(t, call)).Suggestion

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"unicode"
@@ -97,9 +98,13 @@ func (p *judgement) opens(text string, a *act) bool {
 func (a *act) opener() string {
 	switch a.kind {
 	case actRead:
-		return "Read(" + escapePath(a.path) + ")"
+		name := "Read"
+		if a.tool != readTool && slices.Contains(specTools, a.tool) && isDir(a.path) { // to see names in it is not to read it
+			name = a.tool
+		}
+		return name + "(" + justThis(a.path) + ")"
 	case actWrite:
-		return "Edit(" + escapePath(a.path) + ")"
+		return "Edit(" + justThis(a.path) + ")"
 	case actCommand:
 		return "Bash(" + line(a.words) + ")"
 	case actOpaque:
@@ -116,6 +121,15 @@ func (a *act) opener() string {
 		return "WebFetch(domain:" + a.host + ")"
 	}
 	return ""
+}
+
+// justThis writes a path so that a rule means it and nothing below it: of a file
+// that is there, nothing can be.
+func justThis(path string) string {
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+		return escapePath(path)
+	}
+	return exactly + escapePath(path)
 }
 
 // suggest says what would let the call run.

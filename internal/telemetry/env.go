@@ -36,7 +36,7 @@ func FromEnv(env func(string) string) (o Options, ok bool, err error) {
 		return o, false, nil
 	}
 	if u, err := url.Parse(o.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return o, false, fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT is no address such as http://localhost:4318: %q", o.URL)
+		return o, false, fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT is no address such as http://localhost:4318: %s", where(o.URL))
 	}
 	if p := get("PROTOCOL"); p == "grpc" {
 		return o, false, errors.New("OTEL_EXPORTER_OTLP_PROTOCOL is grpc: only http/json is spoken here, by most collectors on port 4318")
@@ -68,6 +68,18 @@ func FromEnv(env func(string) string) (o Options, ok bool, err error) {
 		o.Resource["service.name"] = name
 	}
 	return o, true, nil
+}
+
+// where is what may be shown of an address: the rest can hold a key.
+func where(address string) string {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return "it cannot be read"
+	case u.Host == "":
+		return fmt.Sprintf("it has %d bytes and no host", len(address))
+	}
+	return u.Scheme + "://" + u.Host
 }
 
 // pairs reads a list such as "a=1,b=x%2Cy". An error does not show values, which

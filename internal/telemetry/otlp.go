@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -118,20 +120,30 @@ func (s *span) wire(trace string) wireSpan {
 	return w
 }
 
-// send sends what is queued until ctx ends.
+// send sends what is queued until the Exporter stops. Then the request under way
+// goes on; what ends that is ctx.
 func (x *Exporter) send(ctx context.Context) {
 	defer close(x.done)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-x.stop:
 			return
 		case <-tick.C:
 		case <-x.wake:
 		}
-		for ctx.Err() == nil && x.flush(ctx) {
+		for !x.stopping() && x.flush(ctx) {
 		}
+	}
+}
+
+func (x *Exporter) stopping() bool {
+	select {
+	case <-x.stop:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -158,7 +170,7 @@ func (x *Exporter) flush(ctx context.Context) (more bool) {
 	x.told = x.told || tell
 	x.mu.Unlock()
 	if tell && x.opt.Failed != nil {
-		x.opt.Failed(fmt.Errorf("sending spans to %s: %w", x.opt.URL, err))
+		x.opt.Failed(fmt.Errorf("sending spans to %s: %w", where(x.opt.URL), unaddressed(err)))
 	}
 	return more
 }
@@ -194,6 +206,14 @@ func (x *Exporter) post(ctx context.Context, spans []*span) error {
 		return fmt.Errorf("the collector answered %s", res.Status)
 	}
 	return nil
+}
+
+// unaddressed takes the address out of the error of a request: it can hold a key.
+func unaddressed(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
 }
 
 func errLost(n int) error { return fmt.Errorf("%d spans were not sent: %w", n, errDropped) }

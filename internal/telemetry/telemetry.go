@@ -14,7 +14,9 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,14 +56,15 @@ type Exporter struct {
 
 	mu    sync.Mutex
 	run   *span            // the run under way
-	chat  *span            // the request under way
+	chats map[string]*span // the requests under way, by the subagent; "" is the session's own agent
 	calls map[string]*span // that have not settled, by id
 	queue []*span
 	lost  int
 	told  bool // of a failure
 
 	wake chan struct{}
-	stop context.CancelFunc
+	stop chan struct{}      // closed when nothing more is to be begun
+	quit context.CancelFunc // ends the request under way
 	done chan struct{}
 }
 
@@ -70,8 +73,8 @@ func New(o Options) *Exporter {
 	if o.Timeout <= 0 {
 		o.Timeout = 10 * time.Second
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	x := &Exporter{opt: o, trace: id(16), calls: map[string]*span{}, wake: make(chan struct{}, 1), stop: stop, done: make(chan struct{}),
+	ctx, quit := context.WithCancel(context.Background())
+	x := &Exporter{opt: o, trace: id(16), chats: map[string]*span{}, calls: map[string]*span{}, wake: make(chan struct{}, 1), stop: make(chan struct{}), quit: quit, done: make(chan struct{}),
 		client: &http.Client{Timeout: o.Timeout, Transport: http.DefaultTransport.(*http.Transport).Clone(), CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse // the headers may hold a key: it goes to nobody else
 		}}}
@@ -79,14 +82,24 @@ func New(o Options) *Exporter {
 	return x
 }
 
-// Close sends what is left, for as long as ctx lasts, and ends the Exporter.
+// Close sends what is left, for as long as ctx lasts, and ends the Exporter. A request
+// under way is let finish as long.
 func (x *Exporter) Close(ctx context.Context) {
 	x.mu.Lock()
-	if x.run != nil { // the process ends in the middle of it
-		x.end(x.run, time.Now())
+	now := time.Now() // of what the process ends in the middle of
+	for _, of := range slices.Sorted(maps.Keys(x.chats)) {
+		x.unanswered(of, "no answer", now)
+	}
+	if x.run != nil {
+		x.end(x.run, now)
 	}
 	x.mu.Unlock()
-	x.stop()
+	close(x.stop)
+	select {
+	case <-x.done:
+	case <-ctx.Done():
+	}
+	x.quit()
 	<-x.done
 	for ctx.Err() == nil && x.flush(ctx) {
 	}
@@ -112,60 +125,89 @@ func (x *Exporter) Event(e agent.Event) {
 	now := time.Now()
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	var by agent.Delegated
+	if d, ok := e.(agent.Delegated); ok {
+		by, e = d, d.Event
+	}
 	switch e := e.(type) {
 	case agent.Asked:
-		x.asked(now)
+		x.asked(&by, now)
 	case agent.Answered:
-		if x.chat != nil {
-			x.answered(e)
-			x.end(x.chat, now)
-			x.chat = nil
-		}
+		x.answered(by.Agent, e, now)
 	case agent.Called:
 		x.called(&e.Event)
 	case agent.Ended:
-		x.ended(e.Outcome, now)
+		if x.unanswered(by.Agent, string(e.Outcome.Reason), now); by.Agent == "" {
+			x.ended(e.Outcome, now)
+		}
 	}
 }
 
-// asked begins a request, and with the first one the run.
-func (x *Exporter) asked(now time.Time) {
-	if x.run == nil {
+// asked begins a request, and with the first one of the session's own agent the run.
+func (x *Exporter) asked(by *agent.Delegated, now time.Time) {
+	if x.run == nil && by.Agent == "" {
 		x.run = &span{id: id(8), name: "invoke_agent capstan", start: now}
 		x.run.text("gen_ai.operation.name", "invoke_agent")
 		x.run.text("gen_ai.agent.name", "capstan")
 		x.common(x.run)
 	}
-	if x.chat != nil { // it had no answer
-		x.chat.fault = "no answer"
-		x.end(x.chat, now)
+	x.unanswered(by.Agent, "no answer", now)
+	if len(x.chats) >= maxQueue {
+		return
 	}
-	x.chat = &span{id: id(8), parent: x.run.id, name: "chat " + x.opt.Model, client: true, start: now}
-	x.chat.text("gen_ai.operation.name", "chat")
-	x.chat.text("gen_ai.provider.name", x.opt.Provider)
-	x.chat.text("gen_ai.request.model", x.opt.Model)
-	x.common(x.chat)
+	s := &span{id: id(8), parent: x.parent(by.Call), name: "chat", client: true, start: now}
+	s.text("gen_ai.operation.name", "chat")
+	if by.Agent == "" { // a subagent can have another model, and events do not name it
+		s.name += " " + x.opt.Model
+		s.text("gen_ai.provider.name", x.opt.Provider)
+		s.text("gen_ai.request.model", x.opt.Model)
+	}
+	s.text("capstan.call.agent", by.Agent)
+	s.text("gen_ai.agent.name", by.Kind)
+	x.common(s)
+	x.chats[by.Agent] = s
+}
+
+// parent is the span of a call, else that of the run.
+func (x *Exporter) parent(call string) string {
+	switch s := x.calls[call]; {
+	case s != nil:
+		return s.id
+	case x.run != nil:
+		return x.run.id
+	}
+	return ""
+}
+
+// unanswered ends the request of an agent that is under way, if one is.
+func (x *Exporter) unanswered(of, fault string, now time.Time) {
+	if s := x.chats[of]; s != nil {
+		s.fault = fault
+		x.end(s, now)
+		delete(x.chats, of)
+	}
 }
 
 func (x *Exporter) common(s *span) { s.text("gen_ai.conversation.id", x.opt.Session) }
 
-func (x *Exporter) answered(e agent.Answered) {
-	x.chat.number("gen_ai.usage.input_tokens", int64(e.Usage.Input))
-	x.chat.number("gen_ai.usage.output_tokens", int64(e.Usage.Output))
-	if e.Finish == "" {
-		x.chat.fault = "the answer is not whole"
+func (x *Exporter) answered(of string, e agent.Answered, now time.Time) {
+	s := x.chats[of]
+	if s == nil {
 		return
 	}
-	x.chat.list("gen_ai.response.finish_reasons", string(e.Finish))
+	delete(x.chats, of)
+	s.number("gen_ai.usage.input_tokens", int64(e.Usage.Input))
+	s.number("gen_ai.usage.output_tokens", int64(e.Usage.Output))
+	if e.Finish == "" {
+		s.fault = "the answer is not whole"
+	} else {
+		s.list("gen_ai.response.finish_reasons", string(e.Finish))
+	}
+	x.end(s, now)
 }
 
-// ended ends the run and what is left of it.
+// ended ends the run.
 func (x *Exporter) ended(o *agent.Outcome, now time.Time) {
-	if x.chat != nil {
-		x.chat.fault = string(o.Reason)
-		x.end(x.chat, now)
-		x.chat = nil
-	}
 	if x.run == nil {
 		return
 	}
@@ -205,13 +247,7 @@ func (x *Exporter) called(e *sched.Event) {
 
 func (x *Exporter) call(e *sched.Event) *span {
 	c := e.Call
-	s := &span{id: id(8), name: "execute_tool " + c.Name, start: e.Time}
-	switch parent := x.calls[c.ParentID]; {
-	case parent != nil:
-		s.parent = parent.id
-	case x.run != nil:
-		s.parent = x.run.id
-	}
+	s := &span{id: id(8), parent: x.parent(c.ParentID), name: "execute_tool " + c.Name, start: e.Time}
 	s.text("gen_ai.operation.name", "execute_tool")
 	s.text("gen_ai.tool.name", c.Name)
 	s.text("gen_ai.tool.type", "function")

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -205,6 +207,114 @@ func TestCollectorHangs(t *testing.T) {
 	x.Close(ctx)
 	if len(told) != 1 || !strings.Contains(told[0], "4608 spans were not sent") {
 		t.Errorf("%q", told)
+	}
+}
+
+// A request that is under way at the end is let finish: a collector that is well
+// loses nothing, also not what comes after that request.
+func TestCloseWaits(t *testing.T) {
+	arrived, release := make(chan struct{}, 10), make(chan struct{})
+	var got atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		arrived <- struct{}{}
+		<-release
+		got.Add(int64(strings.Count(string(b), `"spanId"`)))
+	}))
+	defer s.Close()
+	x := New(Options{URL: s.URL, Failed: func(err error) { t.Error(err) }})
+	settle(x, batch)
+	<-arrived
+	settle(x, 3)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		x.Close(t.Context())
+	}()
+	<-x.stop
+	close(release)
+	<-done
+	if got.Load() != batch+3 {
+		t.Errorf("%d spans came", got.Load())
+	}
+}
+
+// Of the collector's address an error shows the host only: the rest can hold a key.
+func TestAddressUnshown(t *testing.T) {
+	away := httptest.NewServer(nil)
+	away.Close()
+	refuses := newCollector(t, http.StatusForbidden).URL
+	for _, base := range []string{away.URL, refuses} {
+		var told []string
+		x := New(Options{URL: strings.Replace(base, "://", "://u:hunter1@", 1) + "/hunter2?api_key=hunter3", Failed: func(err error) { told = append(told, err.Error()) }})
+		settle(x, batch)
+		x.Close(t.Context())
+		if all := strings.Join(told, "\n"); strings.Contains(all, "hunter") || strings.Contains(all, "api_key") || !strings.HasPrefix(all, "sending spans to "+base+": ") {
+			t.Errorf("%q", all)
+		}
+	}
+	for _, address := range []string{"ftp://u:hunter2@c/hunter2?k=hunter2", "hunter2", "http://c:hunter2/%zz", "http://[hunter2", "//c?hunter2"} {
+		for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"} {
+			_, _, err := FromEnv(func(k string) string { return map[string]string{name: address}[k] })
+			if err == nil || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%s: %v", address, err)
+			}
+		}
+	}
+}
+
+// The requests of subagents are spans of their own, below the call that each works
+// for, also when two are under way at once; what ends in a subagent is not the run.
+//
+// S0-256
+func TestDelegatedSpans(t *testing.T) {
+	c := newCollector(t, http.StatusOK)
+	x := New(Options{URL: c.URL, Session: "s-1", Provider: "openai", Model: "m", Failed: func(err error) { t.Error(err) }})
+	call := &tool.Call{ID: "c1", Name: "agent", Source: tool.FromModel}
+	of := func(id string, e agent.Event) agent.Event {
+		return agent.Delegated{Agent: id, Kind: "reviewer", Call: "c1", Event: e}
+	}
+	finished := &agent.Outcome{Reason: agent.Finished}
+	for _, e := range []agent.Event{
+		agent.Asked{}, agent.Answered{Finish: llm.FinishCalls, Usage: msg.Usage{Input: 1}},
+		agent.Called{Event: sched.Event{Kind: sched.Started, Time: time.Now(), Call: call}},
+		of("a1", agent.Asked{}), of("a2", agent.Asked{}),
+		of("a1", agent.Answered{Finish: llm.FinishStop, Usage: msg.Usage{Input: 2}}),
+		of("a2", agent.Answered{Finish: llm.FinishStop, Usage: msg.Usage{Input: 3}}),
+		of("a1", agent.Ended{Outcome: finished}),
+		of("a2", agent.Asked{}), of("a2", agent.Ended{Outcome: &agent.Outcome{Reason: agent.Failed}}),
+		agent.Called{Event: sched.Event{Kind: sched.Settled, Time: time.Now(), Call: call, Result: &tool.Result{Status: tool.Success}}},
+		agent.Asked{}, agent.Answered{Finish: llm.FinishStop, Usage: msg.Usage{Input: 4}},
+		agent.Ended{Outcome: finished},
+	} {
+		x.Event(e)
+	}
+	x.Close(t.Context())
+	var sent traces
+	if err := json.Unmarshal(<-c.bodies, &sent); err != nil {
+		t.Fatal(err)
+	}
+	spans := sent.ResourceSpans[0].ScopeSpans[0].Spans
+	names := map[string]string{}
+	for _, s := range spans {
+		names[s.SpanID] = s.Name
+	}
+	var got []string
+	for _, s := range spans {
+		line := s.Name + " < " + names[s.ParentID]
+		for _, a := range s.Attributes {
+			if a.Key == "capstan.call.agent" || a.Key == "gen_ai.usage.input_tokens" || a.Key == "error.type" {
+				line += fmt.Sprint(" ", a.Value.plain())
+			}
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		"chat m < invoke_agent capstan #1", "chat < execute_tool agent a1 #2", "chat < execute_tool agent a2 #3", "chat < execute_tool agent a2 failed",
+		"execute_tool agent < invoke_agent capstan", "chat m < invoke_agent capstan #4", "invoke_agent capstan <  #0",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
 	}
 }
 
