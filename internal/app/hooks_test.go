@@ -297,6 +297,7 @@ func TestNotification(t *testing.T) {
 			{"type": "command", "name": "bell", "once": true, "command": "cat > note; echo '{\"systemMessage\": \"rung\"}'"}]}]}}`})
 	// A question that was on its way when the rule came.
 	q := &sched.Question{Request: sched.Request{Call: &tool.Call{Name: "run_shell_command", Args: json.RawMessage(`{"command":"make"}`)}, Entry: s.entry("run_shell_command")}}
+	q.Judge = func(ctx context.Context) sched.Verdict { return s.rules.Decide(ctx, &q.Request) }
 	if a, err := s.calls.Approver.Approve(t.Context(), q); err != nil || !a.Allow || !a.Ruled {
 		t.Errorf("%+v %v", a, err)
 	}
