@@ -57,6 +57,7 @@ func commandWorld(t testing.TB) world {
 	w.put(t, "ws/keep", "x\n")
 	w.put(t, "ws/src/keep", "x\n")
 	w.put(t, "home/.ssh/id_rsa", "x\n")
+	w.put(t, "ws/secrets/key.pem", "x\n")
 	return w
 }
 

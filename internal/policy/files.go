@@ -19,7 +19,14 @@ type fileCommand struct {
 	from    string   // options whose value is read
 	tree    bool     // what is below a directory is written too
 	hasMode bool     // the first operand is no file, unless --reference takes its place
+	first   bool     // the first operand is written, into which the others are packed
+	edits   string   // options, without their dashes, with which the operands are written
+	words   bool     // options of many letters begin with one dash
 }
+
+// noOperand is how many operands a command has at most that are no files when
+// none of them is one.
+const noOperand = 1 << 20
 
 var fileCommands = map[string]fileCommand{
 	"tee": {writes: true}, "touch": {valued: "drt", writes: true}, "mkdir": {valued: "m", writes: true}, "truncate": {valued: "sr", writes: true},
@@ -31,24 +38,29 @@ var fileCommands = map[string]fileCommand{
 	"ln":      {valued: "tS", long: []string{"--target-directory", "--suffix"}, last: true, writes: true, tree: true, into: "t target-directory"},
 	"install": {valued: "mgotS", long: []string{"--target-directory", "--mode", "--owner", "--group"}, last: true, into: "t target-directory"},
 	"rsync":   {valued: "ef", long: []string{"--exclude", "--include", "--rsh", "--filter"}, last: true, tree: true},
-	"sort":    {valued: "ktSTo", long: []string{"--output"}, reads: true, into: "o output"},
-	"uniq":    {valued: "fsw", last: true}, "xxd": {valued: "clsgo", last: true},
-	"curl": {valued: "AbcCdDeEFHKmoPQrTuUwxXyYz", long: []string{"--output", "--data", "--data-binary", "--data-raw", "--form", "--upload-file", "--config", "--header", "--request", "--user", "--url", "--cookie-jar", "--cookie", "--dump-header", "--cacert", "--cert", "--key"},
-		skip: 1 << 20, into: "o output c cookie-jar D dump-header", from: "d data data-binary F form T upload-file K config b cookie"},
-	"wget":   {valued: "OoaiPUtTeQw", long: []string{"--output-document", "--output-file", "--post-file", "--body-file", "--input-file", "--directory-prefix"}, skip: 1 << 20, into: "O output-document o output-file a P directory-prefix", from: "post-file body-file i input-file"},
-	"patch":  {valued: "pidoBzD", long: []string{"--input", "--output", "--directory"}, writes: true, into: "o output", from: "i input"},
-	"tar":    {valued: "fCTXIF", long: []string{"--file", "--directory", "--files-from", "--exclude"}, reads: true, into: "C directory f file"},
+	"sort":    {valued: "ktSTo", long: []string{"--output", "--key", "--field-separator", "--buffer-size", "--compress-program", "--temporary-directory", "--parallel"}, reads: true, into: "o output"},
+	"uniq":    {valued: "fsw", last: true}, "xxd": {valued: "clsgo", last: true}, "shuf": {valued: "ino", reads: true, into: "o output"},
+	"tree": {valued: "oLIPH", skip: noOperand, into: "o"},
+	"curl": {valued: "AbcCdDeEFHKmoPQrtTuUwxXyYz", long: []string{"--request", "--user", "--url", "--user-agent", "--referer", "--max-time", "--connect-timeout", "--retry", "--retry-delay", "--retry-max-time", "--proxy", "--range", "--resolve", "--limit-rate", "--data-raw", "--form-string", "--cert-type", "--key-type", "--max-redirs", "--oauth2-bearer", "--interface"},
+		skip: noOperand, into: "o output c cookie-jar D dump-header output-dir stderr trace trace-ascii etag-save alt-svc hsts libcurl",
+		from: "d data data-binary data-ascii data-urlencode json url-query variable F form H header proxy-header w write-out T upload-file K config b cookie E cert key cacert capath crlfile pinnedpubkey proxy-cert proxy-key proxy-cacert netrc-file etag-compare"},
+	"wget": {valued: "OoaiPUtTeQw", long: []string{"--header", "--user", "--password", "--timeout", "--tries", "--user-agent", "--wait", "--level", "--post-data", "--method", "--body-data", "--accept", "--reject", "--execute"},
+		skip: noOperand, into: "O output-document o output-file a append-output P directory-prefix save-cookies rejected-log warc-file hsts-file",
+		from: "post-file body-file i input-file load-cookies config certificate private-key ca-certificate"},
+	"patch":  {valued: "pidoBzDr", long: []string{"--strip"}, writes: true, into: "o output r reject-file d directory", from: "i input"},
+	"tar":    {valued: "fCTXIFgbKNVHL", long: []string{"--files-from", "--exclude", "--exclude-from", "--strip-components", "--transform", "--info-script", "--new-volume-script", "--to-command", "--checkpoint-action", "--rmt-command", "--rsh-command", "--use-compress-program"}, reads: true, into: "C directory f file g listed-incremental one-top-level index-file"},
 	"unzip":  {valued: "dx", reads: true, into: "d"},
-	"zip":    {valued: "x", reads: true},
+	"zip":    {valued: "xbnPtO", reads: true, first: true, into: "O out output-file b temp-path logfile-path"},
 	"gzip":   {valued: "S", reads: true, writes: true},
-	"gunzip": {reads: true, writes: true}, "bzip2": {reads: true, writes: true}, "xz": {reads: true, writes: true}, "zstd": {valued: "o", reads: true, into: "o"},
-	"split": {valued: "abCln", reads: true}, "csplit": {valued: "fbn", reads: true},
+	"gunzip": {reads: true, writes: true}, "bzip2": {reads: true, writes: true}, "xz": {reads: true, writes: true}, "zstd": {valued: "oD", reads: true, into: "o output-dir-flat output-dir-mirror"},
+	"split": {valued: "abCln", long: []string{"--filter", "--bytes", "--lines", "--number", "--suffix-length"}, last: true}, "csplit": {valued: "fbn", reads: true, into: "f prefix"},
 	"source": {reads: true}, ".": {reads: true},
 	"less": {reads: true}, "more": {reads: true}, "bat": {reads: true}, "zcat": {reads: true}, "vi": {reads: true, writes: true}, "vim": {reads: true, writes: true},
 	"nano": {reads: true, writes: true}, "ed": {reads: true, writes: true}, "ex": {reads: true, writes: true}, "emacs": {reads: true, writes: true},
-	"iconv": {valued: "fto", reads: true, into: "o"}, "openssl": {reads: true}, "gpg": {valued: "o", reads: true, into: "o"}, "sha1sum": {reads: true},
-	"scp": {valued: "cDFiJloPS", last: true}, "egrep": {skip: 1, reads: true}, "fgrep": {skip: 1, reads: true}, "ag": {skip: 1, reads: true}, "ack": {skip: 1, reads: true},
-	"yq": {skip: 1, reads: true}, "envsubst": {}, "dos2unix": {reads: true, writes: true}, "unix2dos": {reads: true, writes: true},
+	"iconv": {valued: "fto", reads: true, into: "o output"}, "gpg": {valued: "ourR", reads: true, into: "o output"},
+	"openssl": {words: true, reads: true, into: "out keyout CAserial writerand sigout certout respout"},
+	"scp":     {valued: "cDFiJloPS", last: true}, "ag": {skip: 1, reads: true}, "ack": {skip: 1, reads: true},
+	"yq": {skip: 1, reads: true, edits: "i inplace in-place"}, "envsubst": {}, "dos2unix": {reads: true, writes: true}, "unix2dos": {reads: true, writes: true},
 }
 
 // files notes the files that a command is known to read or write, and with rules
@@ -64,11 +76,8 @@ func (w *shellWalk) files(a *act) {
 			if w.strayed {
 				w.unseenFile("handles files in a directory that only turns out when it runs", a)
 			}
-			w.optionFiles(words[1:], a)
-			if name == "date" && w.guarded { // -f FILE
-				w.guesses(words[1:], a)
-			}
-			if name != "sed" && name != "sort" && name != "uniq" && name != "xxd" {
+			w.strayOptions(words[1:], r.knows, a)
+			if _, also := fileCommands[name]; !also && name != "sed" {
 				continue
 			}
 		}
@@ -91,9 +100,11 @@ func (w *shellWalk) files(a *act) {
 			w.gitWrites(words, a)
 		case known:
 			w.fileCommand(&c, name, words[1:], a)
-			w.optionFiles(words[1:], a)
-		case i == 0 && w.guarded && !quiet[name]:
-			w.guesses(words[1:], a)
+		case i == 0 && !quiet[name]:
+			w.outputs(words[1:], a)
+			if w.guarded {
+				w.guesses(words[1:], a)
+			}
 		}
 	}
 	if name := filepath.Base(a.words[0].s); w.guarded && (name == "xargs" || name == "parallel") && w.handles(a.words) {
@@ -179,58 +190,34 @@ func (w *shellWalk) touches(kind actKind, x word, a *act, tree bool) {
 }
 
 func (w *shellWalk) fileCommand(c *fileCommand, name string, args []word, a *act) {
-	var operands []word
 	var into word
-	moded := false
-	value := func(option string, x word) {
+	edits := false
+	operands, options := c.split(args)
+	for _, o := range options {
 		switch {
-		case name == "curl" && option == "url":
-			w.fetched(x, a)
-		case slices.Contains(strings.Fields(c.into), option):
-			if into = x; !c.last {
-				w.touches(actWrite, x, a, false)
+		case name == "sort" && o.name == "compress-program" || name == "split" && o.name == "filter":
+			w.unseen("gives %s a command to run (--%s)", name, o.name)
+		case o.stray:
+			w.strayValue(c, o, a)
+		case slices.Contains(strings.Fields(c.edits), o.name):
+			edits = true
+		case name == "curl" && o.name == "url":
+			w.fetched(o.value, a)
+		case slices.Contains(strings.Fields(c.into), o.name):
+			if into = o.value; !c.last {
+				w.touches(actWrite, into, a, false)
 			}
-		case slices.Contains(strings.Fields(c.from), option):
-			if name == "curl" && option != "T" && option != "upload-file" && option != "K" && option != "config" {
-				at := strings.LastIndexAny(x.s, "@<") // data, or @FILE, or name=@FILE
-				if at < 0 {
-					return
-				}
-				x.s = strings.SplitN(x.s[at+1:], ";", 2)[0]
+		case slices.Contains(strings.Fields(c.from), o.name):
+			x, is := o.value, true
+			if name == "curl" {
+				x, is = curlFile(o.name, x)
 			}
-			w.touches(actRead, x, a, false)
+			if is {
+				w.touches(actRead, x, a, false)
+			}
 		}
 	}
-	options := true
-	for i := 0; i < len(args); i++ {
-		s := args[i].s
-		switch {
-		case options && s == "--":
-			options = false
-		case options && strings.HasPrefix(s, "--"):
-			option, v, has := strings.Cut(s, "=")
-			moded = moded || option == "--reference"
-			if has {
-				value(option[2:], word{s: v, glob: args[i].glob})
-			} else if slices.Contains(c.long, option) && i+1 < len(args) {
-				i++
-				value(option[2:], args[i])
-			}
-		case options && len(s) > 1 && s[0] == '-':
-			at := strings.IndexAny(s[1:], c.valued)
-			if c.valued == "" || at < 0 {
-				continue
-			}
-			if rest := s[at+2:]; rest != "" {
-				value(s[at+1:at+2], word{s: rest, glob: args[i].glob})
-			} else if i+1 < len(args) {
-				i++
-				value(s[at+1:at+2], args[i])
-			}
-		default:
-			operands = append(operands, args[i])
-		}
-	}
+	moded := slices.ContainsFunc(options, func(o option) bool { return o.name == "reference" })
 	skip := c.skip
 	if c.hasMode && !moded {
 		skip = 1
@@ -245,8 +232,11 @@ func (w *shellWalk) fileCommand(c *fileCommand, name string, args []word, a *act
 		}
 	}
 	operands = operands[min(skip, len(operands)):]
+	if c.first && len(operands) > 0 {
+		w.touches(actWrite, operands[0], a, false)
+	}
 	if name == "tar" {
-		w.packed(args, operands, a)
+		w.packed(options, operands, a)
 	}
 	switch {
 	case c.last && into.s != "":
@@ -268,7 +258,7 @@ func (w *shellWalk) fileCommand(c *fileCommand, name string, args []word, a *act
 		if c.last || name == "tar" || name == "zip" {
 			w.below(x, a)
 		}
-		if c.writes {
+		if c.writes || edits {
 			w.touches(actWrite, x, a, c.tree)
 		}
 	}
@@ -307,13 +297,13 @@ func (w *shellWalk) sed(args []word, a *act) {
 	for i := 0; i < len(args); i++ {
 		s := args[i].s
 		switch {
-		case strings.HasPrefix(s, "--in-place"):
+		case shortFor(s, "--in-place"):
 			inPlace = true
-		case s == "--expression" || s == "--file":
+		case shortFor(s, "--expression") || shortFor(s, "--file"):
 			given, onlyPrints = true, false
-			i++
-		case strings.HasPrefix(s, "--expression=") || strings.HasPrefix(s, "--file="):
-			given, onlyPrints = true, false
+			if !strings.Contains(s, "=") {
+				i++
+			}
 		case len(s) > 1 && s[0] == '-' && s[1] != '-':
 			letters, value, _ := (&reader{valued: "ef", attached: "i"}).cluster(s[1:])
 			last := letters[len(letters)-1]
@@ -363,6 +353,12 @@ func (w *shellWalk) find(args []word, a *act) {
 		switch s := rest[i].s; {
 		case strings.Contains(findValued, " "+s+" "):
 			i++
+		case strings.HasPrefix(s, "-fprint") || s == "-fls":
+			if i++; i < len(rest) {
+				w.touches(actWrite, rest[i], a, false)
+			}
+		case s == "-files0-from":
+			w.unseenFile("gives find directories that stand in a file", a)
 		case s == "-delete":
 			deletes = true
 		case strings.HasPrefix(s, "-exec") || strings.HasPrefix(s, "-ok"):
@@ -394,6 +390,7 @@ func (w *shellWalk) gitWrites(words []word, a *act) {
 	if !ok {
 		return
 	}
+	w.gitOutputs(&g, words, a)
 	switch g.sub {
 	case "rm", "mv", "restore", "checkout", "clean":
 	default:
@@ -416,31 +413,27 @@ func (w *shellWalk) gitWrites(words []word, a *act) {
 // guesses notes the words of an unknown command that name a file, for the rules
 // about files: such as --env-file=.env, @.env and file:.env.
 func (w *shellWalk) guesses(args []word, a *act) {
-	for i, x := range args {
-		if i > 0 && (args[i-1].s == "-o" || args[i-1].s == "--output") { // it need not exist
-			paths, _ := w.operand(x, true)
-			for _, path := range paths {
-				w.acts = append(w.acts, act{kind: actWrite, tool: writeTool, path: path, owner: a, harmless: true, guess: true})
-			}
-		}
+	for _, x := range args {
 		if languages[filepath.Base(a.words[0].s)] {
 			w.guess(named(x.s), word{}, a)
 		}
-		if x.s == "" || len(x.s) > 255 || x.s[0] == '-' && !strings.ContainsAny(x.s, "=@") || strings.ContainsAny(x.s, "\n\x00") {
+		if x.s == "" || len(x.s) > 255 || strings.ContainsAny(x.s, "\n\x00") {
 			continue
 		}
-		tries := []string{x.s}
-		if at := strings.LastIndexAny(x.s, "=@"); at >= 0 && at+1 < len(x.s) {
-			tries = append(tries, x.s[at+1:])
+		words, all := braced(x)
+		if !all {
+			w.unseenFile("names more files in braces than are looked at", a)
 		}
-		w.guess(tries, x, a)
+		for _, x := range words {
+			w.guess(partsOf(x.s), x, a)
+		}
 	}
 }
 
 // guess notes those of some texts that name files; they are taken from the word x.
 func (w *shellWalk) guess(tries []string, x word, a *act) {
 	for _, s := range tries {
-		if !x.glob && !x.tilde && !w.exists(s) {
+		if s == "" || !x.glob && !x.tilde && !w.exists(s) {
 			continue
 		}
 		paths, ok := w.operand(word{s: s, glob: x.glob, tilde: x.tilde && s == x.s}, true)

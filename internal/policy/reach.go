@@ -81,28 +81,24 @@ func (w *shellWalk) fetched(x word, a *act) {
 
 // packed notes what tar takes from the directory that -C names, and the commands
 // that it is given to run.
-func (w *shellWalk) packed(args, operands []word, a *act) {
-	for i, x := range args {
-		option, value, has := strings.Cut(x.s, "=")
-		if !has && i+1 < len(args) {
-			value = args[i+1].s
-		}
-		switch option {
-		case "-C", "--directory", "--cd":
+func (w *shellWalk) packed(options []option, operands []word, a *act) {
+	for _, option := range options {
+		switch value := option.value; option.name {
+		case "C", "directory", "cd":
 			for _, o := range operands {
 				if !filepath.IsAbs(o.s) && !o.tilde {
-					o.s = value + "/" + o.s
+					o.s, o.tilde = value.s+"/"+o.s, value.tilde
 					w.touches(actRead, o, a, false)
 					w.below(o, a)
 				}
 			}
-		case "-T", "--files-from":
+		case "T", "files-from":
 			w.unseenFile("gives tar files that stand in another one", a)
-		case "-F", "--info-script", "--new-volume-script", "--to-command", "--checkpoint-action", "--rmt-command", "--rsh-command":
-			w.unseen("gives tar a command to run (%s)", option)
-		case "-I", "--use-compress-program":
-			if value = strings.TrimSpace(value); !compressors[value] {
-				w.unseen("gives tar a command to run (%s)", option)
+		case "F", "info-script", "new-volume-script", "to-command", "checkpoint-action", "rmt-command", "rsh-command":
+			w.unseen("gives tar a command to run (%s)", option.name)
+		case "I", "use-compress-program":
+			if !compressors[strings.TrimSpace(value.s)] {
+				w.unseen("gives tar a command to run (%s)", option.name)
 			}
 		}
 	}
@@ -126,18 +122,4 @@ func named(text string) []string {
 	})
 	parts = slices.DeleteFunc(parts, func(s string) bool { return len(s) > 255 || !strings.ContainsAny(s, "./") || s == "." || s == "/" })
 	return parts[:min(len(parts), maxNamed)]
-}
-
-// optionFiles notes the files that options of a command name whose operands are
-// known, such as --files0-from=.env.
-func (w *shellWalk) optionFiles(args []word, a *act) {
-	if !w.guarded {
-		return
-	}
-	for _, x := range args {
-		name, _, has := strings.Cut(x.s, "=")
-		if has && strings.HasPrefix(name, "--") && !strings.Contains(name, "clude") && !strings.Contains(name, "ignore") {
-			w.guesses([]word{x}, a)
-		}
-	}
 }
