@@ -112,7 +112,8 @@ type Settings struct {
 	// farthest layer first. Of hooks those that disableAllHooks switches off are
 	// not among them.
 	Sections []Section
-	// HooksOff says that disableAllHooks switches off all hooks, and
+	// HooksOff says that disableAllHooks switches off all hooks, perhaps but for the
+	// managed ones, and
 	// ProjectHooksOff that it does so with those of the folder: for hooks that stand
 	// elsewhere, as those of agents do.
 	HooksOff, ProjectHooksOff bool
@@ -363,9 +364,10 @@ func (l *loader) resolveMode() {
 	}
 }
 
-// resolveHooks takes away the hooks that disableAllHooks switches off: all of them
-// in the user's own settings, those of the project in the project's. A folder
-// cannot switch off what its user has put up against it.
+// resolveHooks takes away the hooks that disableAllHooks switches off: those of
+// the folder in the folder's own settings, all but the managed ones in the user's,
+// all in the managed ones. Nobody can switch off what a layer above has put up
+// against them.
 func (l *loader) resolveHooks() {
 	if len(l.noHooks) == 0 {
 		return
@@ -374,9 +376,16 @@ func (l *loader) resolveHooks() {
 	if own, ok := l.noHooks[Named]; ok { // nearer
 		all = own
 	}
-	l.out.HooksOff, l.out.ProjectHooksOff = all, all || l.noHooks[Project]
+	folder := l.noHooks[Project]
+	if own, ok := l.noHooks[Local]; ok { // nearer
+		folder = own
+	}
+	managed := l.noHooks[Managed]
+	all = all || managed
+	folder = folder || all
+	l.out.HooksOff, l.out.ProjectHooksOff = all, folder
 	l.out.Sections = slices.DeleteFunc(l.out.Sections, func(s Section) bool {
-		return s.Key == "hooks" && (all || s.From.Layer == Project && l.noHooks[Project])
+		return s.Key == "hooks" && (managed || all && s.From.Layer != Managed || folder && s.From.OfFolder())
 	})
 }
 

@@ -156,7 +156,9 @@ func (l *loader) sandbox(d *document, v *hujson.Value) {
 		path := "sandbox." + name
 		switch name {
 		case "require":
-			if b, ok := d.boolean(v, path); ok {
+			if b, ok := d.boolean(v, path); ok && !b && ofFolder(d.layer) && l.out.SandboxRequire {
+				d.warn(at, "%s is not used: your own settings are stricter", path)
+			} else if ok {
 				l.out.SandboxRequire = b
 			}
 		case "shell", "network": // a folder's own settings can take something away, and give nothing

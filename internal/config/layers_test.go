@@ -19,6 +19,46 @@ func load(t *testing.T, trusted bool, mode string, files map[string]string) (Set
 
 const localFile = "ws/.capstan/settings.local.json"
 
+// Who switches off hooks with disableAllHooks, and whose.
+func TestHooksOff(t *testing.T) {
+	for _, c := range []struct {
+		off     map[string]string // by file: the value
+		left    []string
+		all     bool
+		project bool
+	}{
+		{nil, []string{User, Project, Local, Managed}, false, false},
+		{map[string]string{userFile: "true"}, []string{Managed}, true, true},
+		{map[string]string{userFile: "true", "managed.json": "false"}, []string{Managed}, true, true},
+		{map[string]string{"managed.json": "true"}, nil, true, true},
+		{map[string]string{"managed.json": "true", userFile: "false", localFile: "false"}, nil, true, true},
+		{map[string]string{projectFile: "true"}, []string{User, Managed}, false, true},
+		{map[string]string{localFile: "true"}, []string{User, Managed}, false, true},
+		{map[string]string{projectFile: "true", localFile: "false"}, []string{User, Project, Local, Managed}, false, false},
+		{map[string]string{userFile: "true", localFile: "false"}, []string{Managed}, true, true},
+	} {
+		files := map[string]string{}
+		for _, name := range []string{userFile, projectFile, localFile, "managed.json"} {
+			off := ""
+			if v := c.off[name]; v != "" {
+				off = `, "disableAllHooks": ` + v
+			}
+			files[name] = `{"hooks": {}` + off + `}`
+		}
+		got, warnings, err := load(t, true, "", files)
+		if err != nil || len(warnings) > 0 {
+			t.Fatal(warnings, err)
+		}
+		var left []string
+		for _, s := range got.Sections {
+			left = append(left, s.From.Layer)
+		}
+		if diff := cmp.Diff(c.left, left); diff != "" || got.HooksOff != c.all || got.ProjectHooksOff != c.project {
+			t.Errorf("%v: %s, all off %t, the folder's off %t", c.off, diff, got.HooksOff, got.ProjectHooksOff)
+		}
+	}
+}
+
 // Rules of all layers add up; for single values the managed layer is the nearest,
 // then the local one. BUG-TR-03
 func TestLayers(t *testing.T) {

@@ -288,14 +288,18 @@ const maxParts = 8 // of an argument that are looked at
 // partsOf returns what could be the name of a file in an argument of a command of
 // which nothing is known: --env-file=.env, @.env, file:.env, -f.env.
 func partsOf(s string) []string {
-	tries := []string{s}
-	if strings.HasPrefix(s, "-") {
-		tries = tries[:0]
+	const separators = "=@:,"
+	if s[0] != '-' && !strings.ContainsAny(s, separators) {
+		return []string{s}
+	}
+	var tries []string
+	if s[0] != '-' {
+		tries = append(tries, s)
 	}
 	if len(s) > 2 && s[0] == '-' && s[1] != '-' {
 		tries = append(tries, s[2:])
 	}
-	separates := func(r rune) bool { return strings.ContainsRune("=@:,", r) }
+	separates := func(r rune) bool { return strings.ContainsRune(separators, r) }
 	for i, part := range strings.FieldsFunc(s, separates) {
 		if i == maxParts {
 			break
@@ -308,6 +312,8 @@ func partsOf(s string) []string {
 	if at := strings.LastIndexAny(s, "=@"); at >= 0 { // its name may have the others
 		tries = append(tries, s[at+1:])
 	}
+	slices.Sort(tries)
+	tries = slices.Compact(tries)
 	return tries
 }
 
