@@ -21,11 +21,15 @@ func (s *Session) readHooks(sections []config.Section) error {
 	var sources []hook.Source
 	for _, x := range sections {
 		if x.Key == "hooks" {
-			sources = append(sources, hook.Source{Value: x.Value, Where: func(path ...string) string { return x.At(path...).String() }})
+			src := hook.Source{Value: x.Value, Where: func(path ...string) string { return x.At(path...).String() }}
+			if x.From.OfFolder() {
+				src.Withheld = s.providerKeys()
+			}
+			sources = append(sources, src)
 		}
 	}
 	if s.self != nil && s.hasHooks(s.self) {
-		own := definitionHooks(s.self)
+		own := s.definitionHooks(s.self)
 		if _, _, err := hook.Parse([]hook.Source{own}); err != nil {
 			return &UsageError{fmt.Errorf("--agent: the hooks of %s cannot be used: %w", s.self.Name, err)}
 		}
@@ -40,6 +44,29 @@ func (s *Session) readHooks(sections []config.Section) error {
 	}
 	s.userHooks = h
 	return nil
+}
+
+// providerKeys are the variables that hold the user's keys for models. Hooks that
+// come with a folder are not given them, trusted or not: they say where they go.
+func (s *Session) providerKeys() []string {
+	var names []string
+	for _, f := range families() {
+		names = append(names, f.keyVar)
+	}
+	for _, p := range s.set.Providers {
+		if p.From.OfFolder() {
+			continue
+		}
+		if p.KeyEnv != "" {
+			names = append(names, p.KeyEnv)
+		}
+		for _, h := range p.Headers {
+			for _, ref := range variable.FindAllStringSubmatch(h.Value, -1) {
+				names = append(names, ref[1])
+			}
+		}
+	}
+	return names
 }
 
 // hookVariables are the variables whose values HTTP hooks send, which are secrets.

@@ -355,3 +355,27 @@ func TestAskedHooks(t *testing.T) {
 		t.Error("a hook ran")
 	}
 }
+
+// The hooks of a folder, and those of its agents, are not given the user's keys
+// for models, trusted or not.
+func TestFolderHooksKeys(t *testing.T) {
+	noEnv(t)
+	post := func(name string) string {
+		return `{"Stop": [{"hooks": [{"type": "http", "url": "http://127.0.0.1:1/` + name + `", "headers": {"A": "$MY_KEY"}, "allowedEnvVars": ["OPENAI_API_KEY", "MY_KEY", "V", "ITS_KEY", "FREE"]}]}]}`
+	}
+	s := open(t, Options{Trust: true}, map[string]string{
+		"~/.capstan/settings.json":     `{"providers": {"mine": {"family": "openai", "baseUrl": "http://127.0.0.1:1", "keyEnv": "MY_KEY", "headers": {"X": "${V}"}}}, "hooks": ` + post("mine") + `}`,
+		".capstan/settings.json":       `{"providers": {"its": {"family": "openai", "baseUrl": "http://127.0.0.1:1"}}, "hooks": ` + post("its") + `}`,
+		".claude/agents/guarded.md":    "---\nname: guarded\ndescription: Looks.\nhooks: " + post("agent") + "\n---\nGo.\n",
+		".capstan/settings.local.json": `{"hooks": ` + post("local") + `}`,
+	})
+	var keys []string
+	for _, w := range s.Warnings {
+		if strings.Contains(w, "is not given to a hook of the folder") {
+			keys = append(keys, w[strings.LastIndex(w, "allowedEnvVars: ")+len("allowedEnvVars: "):])
+		}
+	}
+	if len(keys) != 9 {
+		t.Errorf("%d warnings, want three for each of three: %q", len(keys), s.Warnings)
+	}
+}

@@ -24,8 +24,12 @@ func (s *Session) hasHooks(x *agent.Definition) bool {
 	return x.Hooks != nil && !s.set.HooksOff && !(x.HooksProject && s.set.ProjectHooksOff)
 }
 
-func definitionHooks(x *agent.Definition) hook.Source {
-	return hook.Source{Value: x.Hooks, Where: func(...string) string { return x.HooksFrom }}
+func (s *Session) definitionHooks(x *agent.Definition) hook.Source {
+	src := hook.Source{Value: x.Hooks, Where: func(...string) string { return x.HooksFrom }}
+	if x.HooksProject {
+		src.Withheld = s.providerKeys()
+	}
+	return src
 }
 
 // readAgentHooks reads the hooks of the definitions. One that cannot be understood
@@ -37,7 +41,7 @@ func (s *Session) readAgentHooks() {
 		if err != nil || !s.hasHooks(x) {
 			continue // the first is told already
 		}
-		src := definitionHooks(x)
+		src := s.definitionHooks(x)
 		src.Subagent = true
 		self := s.self != nil && s.self.Name == x.Name
 		if self { // the session has the others, for its subagents too

@@ -72,6 +72,8 @@ func TestBefore(t *testing.T) {
 		{name: "required, and hangs", command: "sleep 1000", more: `, "required": true, "timeout": 0.2`, want: deny(`the required hook "sleep 1000" (settings:4) did not answer: it did not end within 200ms and was ended`), notice: "did not end within 200ms"},
 		{name: "required, and says what nobody understands", command: "echo '{'", more: `, "required": true`, want: deny("…"), notice: "is not the JSON of a hook"},
 		{name: "required, and fine", command: "true", more: `, "required": true`},
+		{name: "required, with a log before its JSON", command: `echo checking; echo '{"decision": "block"}'`, more: `, "required": true`, want: deny("…"), notice: "it printed what is not the JSON of a hook"},
+		{name: "required, and prints an empty line", command: "echo", more: `, "required": true`},
 		{name: "without a shell", command: "/bin/sh", more: `, "args": ["-c", "echo \"$1\" >&2; exit 2", "x", "${CLAUDE_PROJECT_DIR}/a b"]`, want: deny("DIR/a b")},
 		{name: "without a shell, not there", command: "missing-program", more: `, "args": []`, notice: `it cannot be started: the program "missing-program" was not found in PATH`},
 	} {

@@ -25,6 +25,9 @@ type Source struct {
 	// Subagent says that they are those of one subagent: Stop is SubagentStop then,
 	// as in Claude Code, and what happens in no subagent is warned of.
 	Subagent bool
+	// Withheld are variables whose values their headers are not given, whatever the
+	// hooks allow: the user's keys, where the hooks come with a folder.
+	Withheld []string
 }
 
 // Hooks are all hooks of the settings, in the order in which they stand there,
@@ -75,10 +78,10 @@ type handler struct {
 func (h *handler) String() string { return fmt.Sprintf("%q (%s)", h.label, h.where) }
 
 // same says whether two hooks of one event do the same: it is done once, as in
-// Claude Code.
+// Claude Code. One that nobody waits for does not stand for one that can block.
 func (h *handler) same(o *handler) bool {
 	return h.command == o.command && slices.Equal(h.args, o.args) && (h.args == nil) == (o.args == nil) && h.power == o.power &&
-		slices.Equal(h.env, o.env) && h.url == o.url && maps.Equal(h.headers, o.headers)
+		slices.Equal(h.env, o.env) && h.url == o.url && maps.Equal(h.headers, o.headers) && h.async == o.async && slices.Equal(h.allowed, o.allowed)
 }
 
 // fires are the events that Capstan has. The value says whether its hooks have a
@@ -110,7 +113,7 @@ const maxHooks = 1000
 func Parse(sources []Source) (h *Hooks, warnings []string, err error) {
 	p := &parser{hooks: &Hooks{by: map[Event][]*handler{}}}
 	for _, s := range sources {
-		p.where, p.subagent = s.Where, s.Subagent
+		p.where, p.subagent, p.withheld = s.Where, s.Subagent, s.Withheld
 		p.source(s.Value)
 	}
 	if err := errors.Join(p.faults...); err != nil {
@@ -122,6 +125,7 @@ func Parse(sources []Source) (h *Hooks, warnings []string, err error) {
 type parser struct {
 	where    func(path ...string) string
 	subagent bool
+	withheld []string
 	hooks    *Hooks
 	count    int
 	warnings []string
@@ -344,7 +348,13 @@ func (f fields) http(h *handler) {
 		f.p.fault(f.at.to("url"), "variables are put into headers only: what an address holds ends up in logs")
 	}
 	if v, ok := f.in["allowedEnvVars"]; ok {
-		h.allowed = f.texts("allowedEnvVars", v)
+		h.allowed = slices.DeleteFunc(f.texts("allowedEnvVars", v), func(name string) bool {
+			kept := slices.ContainsFunc(f.p.withheld, func(key string) bool { return strings.EqualFold(key, name) })
+			if kept {
+				f.p.warn(f.at.to("allowedEnvVars"), "%s is not given to a hook of the folder: it holds a key of yours", name)
+			}
+			return kept
+		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.headers)) {
 		value := h.headers[name]

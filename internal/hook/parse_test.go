@@ -7,7 +7,42 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"capstan/internal/sched"
 )
+
+// Headers of a folder's hooks are not given what holds a key of the user's, and
+// another hook that does the same has what it is allowed.
+func TestWithheld(t *testing.T) {
+	in := json.RawMessage(`{"Stop": [{"hooks": [{"type": "http", "url": "http://h/", "headers": {"A": "$KEY$OTHER"}, "allowedEnvVars": ["KEY", "OTHER"]}]}]}`)
+	h, warnings, err := Parse([]Source{{Value: in, Where: where, Withheld: []string{"key"}}, {Value: in, Where: where}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"settings:5: hooks.Stop[0].hooks[0].allowedEnvVars: KEY is not given to a hook of the folder: it holds a key of yours",
+		`settings:5: hooks.Stop[0].hooks[0].headers: KEY stays empty in "A": it is not in allowedEnvVars`}
+	if d := cmp.Diff(want, warnings); d != "" {
+		t.Error(d)
+	}
+	d := New(h, Options{Env: func(name string) string { return "<" + name + ">" }})
+	defer d.Close()
+	var got []string
+	for _, p := range d.forWord(Stop, "") {
+		got = append(got, d.expand(p.h, "$KEY$OTHER"))
+	}
+	if d := cmp.Diff([]string{"<OTHER>", "<KEY><OTHER>"}, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// A hook that nobody waits for does not stand for the same one that can block.
+func TestAsyncAndNot(t *testing.T) {
+	r := newRig(t, `{"PreToolUse": [{"hooks": [{"type": "command", "command": "exit 2", "async": true}, {"type": "command", "command": "exit 2"}]}]}`)
+	got, err := r.Before(t.Context(), request(t, "run_shell_command", `{"command":"x"}`))
+	if err != nil || got.Decision != sched.Deny {
+		t.Errorf("%+v %v", got, err)
+	}
+}
 
 // What a hooks setting may look like, and what is said of one that is wrong. Every
 // fault is told with its place: what nobody understands may be there to forbid

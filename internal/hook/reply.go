@@ -24,6 +24,8 @@ type reply struct {
 	stop     string          // and why
 	notes    []string        // what the person should know of the reply
 
+	plain bool // it printed words where only JSON means something
+
 	err  error // the hook did not answer, or nobody understands what
 	gone bool  // it was cancelled, so nobody needs to know
 }
@@ -71,7 +73,7 @@ func understand(ev Event, text string) reply {
 		if spoken(ev) {
 			return reply{context: clean(text)}
 		}
-		return reply{} // as Claude Code: words for the log
+		return reply{plain: text != ""} // as Claude Code: words for the log
 	}
 	var out output
 	if err := jsonv2.Unmarshal([]byte(text), &out); err != nil {

@@ -183,6 +183,10 @@ func (d *Dispatcher) ask(ctx context.Context, slots chan struct{}, h *handler, i
 	return r
 }
 
+// errPlain is of a hook that printed something else than its JSON, a line of a log
+// before it, say: nobody knows what it decided.
+var errPlain = errors.New("it printed what is not the JSON of a hook (write logs to standard error)")
+
 // merge makes one outcome of the replies, in their order.
 func (d *Dispatcher) merge(ev Event, name string, ran []pick, replies []reply) Outcome {
 	var out Outcome
@@ -192,6 +196,9 @@ func (d *Dispatcher) merge(ev Event, name string, ran []pick, replies []reply) O
 		r, p := &replies[i], ran[i]
 		if p.h.async {
 			continue
+		}
+		if p.h.required && r.err == nil && r.plain && judges(ev) {
+			r.err = errPlain
 		}
 		if r.err != nil {
 			d.failed(ev, name, p.h, r)
