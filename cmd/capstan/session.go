@@ -27,7 +27,7 @@ func (f *sessionFlags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.settings, "settings", nil, "a further settings file; may be repeated")
 	fl.StringArrayVar(&f.mcpConfig, "mcp-config", nil, "a file of MCP servers, in the form of .mcp.json; may be repeated")
 	fl.StringArrayVar(&f.addDirs, "add-dir", nil, "a further directory that counts as workspace; may be repeated")
-	fl.BoolVar(&f.sandbox, "sandbox", false, "confine shell commands: they change files in the workspace and temporary directories only")
+	fl.BoolVar(&f.sandbox, "sandbox", false, "confine shell commands: they write and delete files in the workspace and temporary directories only")
 	fl.BoolVar(&f.trust, "trust", false, "use this folder's settings for this run")
 }
 

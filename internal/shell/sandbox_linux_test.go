@@ -1,7 +1,9 @@
 package shell
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -86,6 +88,58 @@ func TestSandboxNetwork(t *testing.T) {
 		}
 		if res, err := r.Run(testContext(t), Command{Line: "true", Dir: mine, Confined: true}); err != nil || res.ExitCode != 0 {
 			t.Errorf("%v, %d %s", err, res.ExitCode, res.Output)
+		}
+	}
+}
+
+// TestSandboxSignals: a confined command ends what it started itself, and nothing
+// else.
+func TestSandboxSignals(t *testing.T) {
+	r, mine, _ := confined(t, false)
+	other := exec.Command("sleep", "600")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = other.Process.Kill()
+		_ = other.Wait()
+	}()
+	for line, allowed := range map[string]bool{
+		"sleep 600 & kill $!":                                true,
+		"sh -c 'sleep 600 & echo $! > pid'; kill $(cat pid)": true,
+		fmt.Sprintf("kill -0 %d", other.Process.Pid):         keeper.LandlockVersion() < 6,
+		fmt.Sprintf("kill -0 %d", os.Getpid()):               keeper.LandlockVersion() < 6,
+	} {
+		res, err := r.Run(testContext(t), Command{Line: line, Dir: mine, Env: os.Environ(), Confined: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (res.ExitCode == 0) != allowed {
+			t.Errorf("%s: exit code %d, %s", line, res.ExitCode, res.Output)
+		}
+	}
+}
+
+// TestSandboxDevices: what lies in the memory that processes share is no device.
+func TestSandboxDevices(t *testing.T) {
+	r, mine, _ := confined(t, false)
+	f, err := os.CreateTemp("/dev/shm", "capstan-test-*")
+	if err != nil {
+		t.Skip(err)
+	}
+	_ = f.Close()
+	defer os.Remove(f.Name())
+	for line, allowed := range map[string]bool{
+		"echo x > " + f.Name():                       false,
+		"echo x > /dev/null && echo x > /dev/zero":   true,
+		"echo x > /dev/stdout && echo x > /dev/fd/2": true,
+	} {
+		res, err := r.Run(testContext(t), Command{Line: line, Dir: mine, Env: os.Environ(), Confined: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (res.ExitCode == 0) != allowed {
+			t.Errorf("%s: exit code %d, %s", line, res.ExitCode, res.Output)
 		}
 	}
 }

@@ -32,6 +32,14 @@ const (
 	mayChange    = mayWriteFile | (1<<13 - 1<<4)
 )
 
+// scopeSignals keeps signals to processes that are not confined, or otherwise,
+// from being sent; since version 6.
+const scopeSignals = 1 << 1
+
+// devices are what a program may write to: to say nothing, to use its terminal, to
+// draw or to run a machine. Not all of /dev, for in /dev/shm lie files of others.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/console", "/dev/kvm", "/dev/fuse", "/dev/dri"}
+
 // LandlockVersion is that of the running kernel; 0 when it has none.
 func LandlockVersion() int {
 	v, _, err := syscall.RawSyscall(sysLandlockCreate, 0, 0, landlockVersion)
@@ -65,7 +73,8 @@ func (k *keeper) confine() syscall.Errno {
 
 func landlock(writable []string) syscall.Errno {
 	rights := uint64(mayChange)
-	switch v := LandlockVersion(); {
+	v := LandlockVersion()
+	switch {
 	case v == 0:
 		return syscall.ENOSYS
 	case v >= 3:
@@ -73,7 +82,11 @@ func landlock(writable []string) syscall.Errno {
 	case v >= 2:
 		rights |= mayRefer
 	}
-	fd, _, err := syscall.RawSyscall(sysLandlockCreate, uintptr(unsafe.Pointer(&rights)), 8, 0)
+	attr, size := [3]uint64{rights, 0, scopeSignals}, unsafe.Sizeof(rights)
+	if v >= 6 {
+		size = unsafe.Sizeof(attr) // with rights about ports, which are none, and what is scoped
+	}
+	fd, _, err := syscall.RawSyscall(sysLandlockCreate, uintptr(unsafe.Pointer(&attr)), size, 0)
 	if err != 0 {
 		return err
 	}
@@ -83,9 +96,10 @@ func landlock(writable []string) syscall.Errno {
 			return err
 		}
 	}
-	// A program has to be able to say nothing, and to use its terminal.
-	if err := allow(int(fd), "/dev", rights&(mayWriteFile|mayTruncate)); err != 0 {
-		return err
+	for _, path := range devices {
+		if err := allow(int(fd), path, rights&(mayWriteFile|mayTruncate)); err != 0 && err != syscall.ENOENT && err != syscall.ENXIO && err != syscall.EACCES {
+			return err
+		}
 	}
 	_, _, err = syscall.RawSyscall(sysLandlockRestrict, fd, 0, 0)
 	return err
