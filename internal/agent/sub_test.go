@@ -195,7 +195,7 @@ func TestSubagent(t *testing.T) {
 		t.Errorf("the transcript: %+v, %v", sub, err)
 	}
 	// Traces: the calls of a subagent's model stand below the call it works for.
-	audit(t, r, []string{"agent_1 c1 rules success ", "agent_1 c2 refused error UNKNOWN_TOOL", "agent_1 c3 refused error UNKNOWN_TOOL", "agent_2 c1 nobody denied DENIED", " c1 rules success ", " c2 rules success "})
+	audit(t, r, []string{"agent_1 agent_1/c1 rules success ", "agent_1 agent_1/c2 refused error UNKNOWN_TOOL", "agent_1 agent_1/c3 refused error UNKNOWN_TOOL", "agent_2 agent_2/c1 nobody denied DENIED", " c1 rules success ", " c2 rules success "})
 	parents := map[string]string{}
 	for _, e := range r.events {
 		if c, ok := e.(agent.Called); ok && c.Event.Kind == sched.Settled {
