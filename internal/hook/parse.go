@@ -78,10 +78,12 @@ type handler struct {
 func (h *handler) String() string { return fmt.Sprintf("%q (%s)", h.label, h.where) }
 
 // same says whether two hooks of one event do the same: it is done once, as in
-// Claude Code. One that nobody waits for does not stand for one that can block.
+// Claude Code. One that nobody waits for, that runs once or that is given less time
+// does not stand for one that can block.
 func (h *handler) same(o *handler) bool {
 	return h.command == o.command && slices.Equal(h.args, o.args) && (h.args == nil) == (o.args == nil) && h.power == o.power &&
-		slices.Equal(h.env, o.env) && h.url == o.url && maps.Equal(h.headers, o.headers) && h.async == o.async && slices.Equal(h.allowed, o.allowed)
+		slices.Equal(h.env, o.env) && h.url == o.url && maps.Equal(h.headers, o.headers) && h.async == o.async &&
+		h.once == o.once && h.timeout == o.timeout && slices.Equal(h.allowed, o.allowed)
 }
 
 // fires are the events that Capstan has. The value says whether its hooks have a

@@ -44,6 +44,24 @@ func TestAsyncAndNot(t *testing.T) {
 	}
 }
 
+// Nor does one that runs once in a session, required or not, or that is given
+// less time than it needs.
+func TestOnceAndAlways(t *testing.T) {
+	for _, hooks := range []string{
+		`[{"hooks": [{"type": "command", "command": "exit 2", "once": true}, {"type": "command", "command": "exit 2"}]}]`,
+		`[{"hooks": [{"type": "command", "command": "exit 2"}]}, {"matcher": "*", "hooks": [{"type": "command", "command": "exit 2", "once": true, "required": true}]}]`,
+		`[{"hooks": [{"type": "command", "command": "sleep 0.2; exit 2", "timeout": 0.01}, {"type": "command", "command": "sleep 0.2; exit 2", "timeout": 60}]}]`,
+	} {
+		r := newRig(t, `{"PreToolUse": `+hooks+`}`)
+		for n := range 2 {
+			got, err := r.Before(t.Context(), request(t, "run_shell_command", `{"command":"x"}`))
+			if err != nil || got.Decision != sched.Deny {
+				t.Errorf("%s: call %d: %+v %v", hooks, n+1, got, err)
+			}
+		}
+	}
+}
+
 // What a hooks setting may look like, and what is said of one that is wrong. Every
 // fault is told with its place: what nobody understands may be there to forbid
 // something.
