@@ -36,12 +36,15 @@ type pathPattern struct {
 // yet, must not open what is below it.
 const exactly = "="
 
-func parsePathPattern(spec string, pl *place) (*pathPattern, error) {
+// parsePathPattern reads a pattern. One that protects holds for a relative path in
+// the root of the workspace too: the settings that it stands in are found from any
+// directory below, and must not lose what they forbid there.
+func parsePathPattern(spec string, pl *place, protects bool) (*pathPattern, error) {
 	pp := &pathPattern{}
 	if path, ok := strings.CutPrefix(spec, exactly); ok && strings.HasPrefix(path, "//") {
 		spec, pp.exact = path, true
 	}
-	rest, anywhere := spec, false
+	rest, anywhere, relative := spec, false, false
 	var anchor string
 	switch {
 	case strings.HasPrefix(spec, "!"):
@@ -60,7 +63,7 @@ func parsePathPattern(spec string, pl *place) (*pathPattern, error) {
 	case strings.HasPrefix(spec, "/"):
 		anchor = pl.roots[0]
 	default:
-		anchor = pl.dir
+		anchor, relative = pl.dir, true
 		anywhere = !strings.Contains(strings.TrimSuffix(spec, "/"), "/")
 	}
 	fixed, glob, err := splitGlob(rest)
@@ -75,11 +78,18 @@ func parsePathPattern(spec string, pl *place) (*pathPattern, error) {
 	if pp.exact && glob != "" {
 		return nil, fmt.Errorf("%s//PATH means one path, so it cannot have a wildcard; write \\* for the character itself", exactly)
 	}
-	base, err := resolveFar(filepath.Join(anchor, filepath.FromSlash(fixed)))
-	if err != nil {
-		return nil, fmt.Errorf("following %s: %w", show(spec), plain(err))
+	anchors := []string{anchor}
+	if protects && relative && pl.dir != pl.roots[0] {
+		anchors = append(anchors, pl.roots[0])
 	}
-	pp.bases, pp.glob = []string{base}, fold(glob)
+	for _, anchor := range anchors {
+		base, err := resolveFar(filepath.Join(anchor, filepath.FromSlash(fixed)))
+		if err != nil {
+			return nil, fmt.Errorf("following %s: %w", show(spec), plain(err))
+		}
+		pp.bases = append(pp.bases, base)
+	}
+	pp.glob = fold(glob)
 	return pp, nil
 }
 

@@ -107,7 +107,7 @@ func (r *rule) parseSpec(spec string, pl *place) (err error) {
 		wide := r.name != "Bash" && r.List != "allow"
 		r.command, err = parseCommandPattern(spec, wide)
 	case len(r.tools) > 0 && slices.Contains(specTools, r.tools[0]):
-		r.path, err = parsePathPattern(spec, pl)
+		r.path, err = parsePathPattern(spec, pl, r.List != "allow")
 	case slices.Contains(r.tools, webTool):
 		domain, ok := strings.CutPrefix(spec, "domain:")
 		if !ok {
