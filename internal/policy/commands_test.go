@@ -108,8 +108,18 @@ func marshal(t testing.TB, v any) json.RawMessage {
 	return b
 }
 
-// Everyday commands do not nag, under a list of rules as people have it.
+// Everyday commands do not nag, under a list of rules as people have it, nor much
+// more when a file is protected too.
 func TestEveryday(t *testing.T) {
+	for _, c := range []struct {
+		name, deny string
+		most       int // in 100 that ask
+	}{{"plain", "", 2}, {"file protected", "Read(.env)", 10}} {
+		t.Run(c.name, func(t *testing.T) { everyday(t, c.deny, c.most) })
+	}
+}
+
+func everyday(t *testing.T, deny string, most int) {
 	w := commandWorld(t)
 	o := w.options(Default)
 	o.Environ = []string{"PATH", "HOME", "USER", "LANG", "TERM", "SHELL", "GITHUB_TOKEN"}
@@ -120,6 +130,9 @@ func TestEveryday(t *testing.T) {
 		"python3 -m pytest", "pytest", "ruff check", "mypy", "make", "docker ps", "docker compose ps", "gh pr", "gh issue view", "mkdir", "touch",
 	} {
 		o.Rules = append(o.Rules, Rule{List: "allow", Text: "Bash(" + s + ":*)"})
+	}
+	if deny != "" {
+		o.Rules = append(o.Rules, Rule{List: "deny", Text: deny})
 	}
 	p, warnings, err := New(o)
 	if err != nil || len(warnings) > 0 {
@@ -143,8 +156,8 @@ func TestEveryday(t *testing.T) {
 			t.Logf("%s: %s", line, got.Reason)
 		}
 	}
-	if all < 200 || asks*100 > all*2 {
-		t.Errorf("%d of %d everyday commands ask, want at most 2 in 100", asks, all)
+	if all < 200 || asks*100 > all*most {
+		t.Errorf("%d of %d everyday commands ask, want at most %d in 100", asks, all, most)
 	}
 	t.Logf("%d of %d ask", asks, all)
 }

@@ -289,6 +289,9 @@ const maxParts = 8 // of an argument that are looked at
 // which nothing is known: --env-file=.env, @.env, file:.env, -f.env.
 func partsOf(s string) []string {
 	const separators = "=@:,"
+	if s == "" {
+		return nil
+	}
 	if s[0] != '-' && !strings.ContainsAny(s, separators) {
 		return []string{s}
 	}
@@ -320,11 +323,14 @@ func partsOf(s string) []string {
 const maxBraces = 64 // words that are made of one with braces
 
 // braced returns the words that the shell makes of one with alternatives in
-// braces, and whether these are all.
+// braces, without empty ones, and whether these are all. Braces without a comma
+// are text, such as {}.
 func braced(x word) (out []word, all bool) {
 	if !x.glob || !strings.Contains(x.s, "{") {
 		return []word{x}, true
 	}
+	plain := strings.NewReplacer("{", "\x01", "}", "\x02") // braces that stay
+	restore := strings.NewReplacer("\x01", "{", "\x02", "}")
 	left := []word{x}
 	for len(left) > 0 && len(left)+len(out) < maxBraces {
 		y := left[len(left)-1]
@@ -332,14 +338,33 @@ func braced(x word) (out []word, all bool) {
 		end := strings.IndexByte(y.s, '}')
 		open := strings.LastIndexByte(y.s[:max(end, 0)], '{')
 		if open < 0 {
-			y.glob = strings.ContainsAny(y.s, "*?[")
+			if y.s == "" {
+				continue // the shell drops it
+			}
+			if y.glob = strings.ContainsAny(y.s, "*?["); end >= 0 { // } alone
+				y.s = y.s[:end] + plain.Replace(y.s[end:end+1]) + y.s[end+1:]
+				y.glob = x.glob
+				left = append(left, y)
+				continue
+			}
+			y.s = restore.Replace(y.s)
 			out = append(out, y)
 			continue
 		}
-		for part := range strings.SplitSeq(y.s[open+1:end], ",") {
-			z := y
-			z.s = y.s[:open] + part + y.s[end+1:]
-			left = append(left, z)
+		before, inner, after := y.s[:open], y.s[open+1:end], y.s[end+1:]
+		switch {
+		case strings.Contains(inner, ","):
+			for part := range strings.SplitSeq(inner, ",") {
+				z := y
+				z.s = before + part + after
+				left = append(left, z)
+			}
+		case strings.Contains(inner, ".."): // {1..3}: more than the shell makes of it
+			y.s = before + "*" + after
+			left = append(left, y)
+		default: // such as {}
+			y.s = before + plain.Replace(y.s[open:end+1]) + after
+			left = append(left, y)
 		}
 	}
 	return out, len(left) == 0
