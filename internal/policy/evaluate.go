@@ -24,10 +24,27 @@ func (w *shellWalk) expansion(n *syntax.ParamExp) {
 		w.evaluated("the name in a variable (${!…})")
 	case n.Exp != nil && n.Exp.Op == syntax.OtherParamOps && (n.Exp.Word == nil || lit(n.Exp.Word) == "P" || lit(n.Exp.Word) == ""):
 		w.evaluated("a variable as a prompt (${…@P})")
+	case n.Exp != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull) && n.Param != nil && integerVars[n.Param.Value] && n.Exp.Word != nil && !w.number(n.Exp.Word):
+		w.evaluated("what %s is set to", n.Param.Value)
 	}
 	w.subscript(n.Index)
 	if n.Slice != nil && (!w.arithmetic(n.Slice.Offset) || !w.arithmetic(n.Slice.Length)) {
 		w.evaluated("an offset (${…:…})")
+	}
+}
+
+// integerVars are the variables of which bash evaluates what they are set to.
+var integerVars = map[string]bool{
+	"RANDOM": true, "SRANDOM": true, "SECONDS": true, "OPTIND": true, "LINENO": true, "HISTCMD": true, "EPOCHSECONDS": true, "BASHPID": true, "BASH_SUBSHELL": true,
+}
+
+// integer judges an assignment to one of them.
+func (w *shellWalk) integer(a *syntax.Assign) {
+	if a.Name == nil || a.Naked || !integerVars[a.Name.Value] {
+		return
+	}
+	if a.Array != nil || a.Value != nil && !w.number(a.Value) {
+		w.evaluated("what %s is set to", a.Name.Value)
 	}
 }
 
@@ -104,6 +121,10 @@ func (w *shellWalk) evaluates(name string, args []word) {
 				i++ // its value is no name
 			}
 			continue
+		}
+		if name != "let" && name != "unset" && name != "test" && name != "[" && integerVars[strings.TrimPrefix(s, "-v")] {
+			w.evaluated("what %s is set to (%s)", strings.TrimPrefix(s, "-v"), name)
+			return
 		}
 		if strings.Contains(s, dynamic) && !w.numericWord(args[i]) || valued != "all" && strings.Contains(s, "[") {
 			w.evaluated("what is known only when it runs (%s)", name)

@@ -220,6 +220,7 @@ func (w *shellWalk) input(name string, args []word) {
 // something evaluates the variable.
 func (w *shellWalk) assign(a *syntax.Assign) {
 	w.subscript(a.Index)
+	w.integer(a)
 	if a.Name != nil && !a.Naked {
 		var value word
 		if a.Value != nil {

@@ -284,6 +284,9 @@ func (w *shellWalk) node(node syntax.Node, depth int) {
 		}
 	case *syntax.WordIter:
 		w.setName(n.Name.Value)
+		if integerVars[n.Name.Value] && (len(n.Items) == 0 || slices.ContainsFunc(n.Items, func(x *syntax.Word) bool { return !w.number(x) })) {
+			w.evaluated("what %s is set to", n.Name.Value)
+		}
 	case *syntax.FuncDecl:
 		w.defines(n)
 	case *syntax.DeclClause:

@@ -122,8 +122,11 @@ func (w *shellWalk) showsEnv(x word) bool {
 }
 
 // fromShell says whether the shell itself gives a variable what an earlier command
-// was given: $_ its last word, BASH_REMATCH what [[ … =~ … ]] matched.
-func fromShell(name string) bool { return name == "_" || strings.HasPrefix(name, "BASH_") }
+// was given: $_ its last word, BASH_REMATCH what [[ … =~ … ]] matched, DIRSTACK
+// where it went.
+func fromShell(name string) bool {
+	return name == "_" || name == "DIRSTACK" || strings.HasPrefix(name, "BASH_")
+}
 
 // taint finds the variables that get something of the environment, from one
 // another too.
@@ -196,6 +199,7 @@ func (w *shellWalk) unaryTest(n *syntax.UnaryTest) {
 	if !ok || !identifier.MatchString(wordOf(x).s) {
 		w.lose()
 		w.doubt("evaluates a subscript ([[ -v … ]])")
+		w.evaluated("a subscript ([[ -v … ]])")
 	}
 }
 
@@ -217,7 +221,7 @@ func (w *shellWalk) binaryTest(n *syntax.BinaryTest) {
 			}
 			w.lose()
 			w.doubt("evaluates arithmetic ([[ … %s … ]])", n.Op)
-			w.unseen("evaluates arithmetic, in which commands can stand ([[ … %s … ]])", n.Op)
+			w.evaluated("arithmetic ([[ … %s … ]])", n.Op)
 		}
 	}
 }
@@ -244,9 +248,9 @@ func (w *shellWalk) number(n *syntax.Word) bool {
 var arithNumber = regexp.MustCompile(`^(?:[0-9]+|0[xX][0-9a-fA-F]+)$`)
 
 // numeric says whether a variable can hold nothing but a number: it is not of the
-// environment, and the line gives it no text.
+// environment, and neither the line nor the shell gives it a text.
 func (w *shellWalk) numeric(name string) bool {
-	return identifier.MatchString(name) && !w.texts["*"] && !w.texts[name] && !w.isExported(name) && !isName(riskyVars, name)
+	return identifier.MatchString(name) && !w.texts["*"] && !w.texts[name] && !fromShell(name) && !w.isExported(name) && !isName(riskyVars, name)
 }
 
 // arithmetic says whether an expression only computes. A variable with text in it
@@ -273,7 +277,7 @@ func (w *shellWalk) computes(list ...syntax.ArithmExpr) {
 		if !w.arithmetic(x) {
 			w.lose()
 			w.doubt("uses arithmetic that is not analysed")
-			w.unseen("uses arithmetic, in which commands can stand")
+			w.evaluated("arithmetic")
 		}
 	}
 }
