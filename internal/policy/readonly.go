@@ -28,6 +28,9 @@ type reader struct {
 	plain    func(args []word) bool // a further condition
 }
 
+// grepNext are options of grep whose value is the next word.
+var grepNext = []string{"--max-count", "--context", "--after-context", "--before-context", "--include", "--exclude", "--exclude-dir", "--binary-files", "--label", "--directories", "--regexp"}
+
 // readers are the commands that are known to change nothing. The table is
 // short on purpose, and knows every option: what it does not know asks.
 var readers = map[string]reader{
@@ -53,11 +56,13 @@ var readers = map[string]reader{
 	"wc":       {short: "clmLw", long: []string{"--lines", "--words", "--bytes"}},
 	"cmp":      {short: "bls"},
 	"diff":     {short: "abBcdipqsuwyU0123456789", valued: "U", numeric: "U", long: []string{"--brief", "--unified=", "--color="}, files: true},
-	"grep":     {short: "aABCcEeFGHhiILlmnoPqrsvwx0123456789", valued: "ABCme", numeric: "ABCm", long: []string{"--include=", "--exclude=", "--exclude-dir=", "--color=", "--line-number", "--ignore-case", "--count", "--only-matching", "--files-with-matches", "--invert-match", "--word-regexp", "--context="}, search: true},
-	"egrep":    {short: "aABCceHhiILlmnoqrsvwx0123456789", valued: "ABCme", numeric: "ABCm", search: true},
-	"fgrep":    {short: "aABCceHhiILlmnoqrsvwx0123456789", valued: "ABCme", numeric: "ABCm", search: true},
-	"rg": {next: []string{"--glob", "--type", "--context", "--max-count", "--sort", "--color"}, short: "nilcvwoxSsFHIhNUPpuABCegmtTj0123456789", valued: "ABCegmtTj", numeric: "ABCmj", here: true, search: true,
-		long: []string{"--files", "--glob=", "--type=", "--hidden", "--no-ignore", "--line-number", "--ignore-case", "--smart-case", "--count", "--files-with-matches", "--color=", "--no-heading", "--heading", "--context=", "--max-count=", "--fixed-strings", "--word-regexp", "--only-matching", "--sort=", "--json", "--type-list"}},
+	"grep": {next: grepNext, short: "aABCcEeFGHhiILlmnoPqrsvwx0123456789", valued: "ABCme", numeric: "ABCm", long: []string{"--include=", "--exclude=", "--exclude-dir=", "--color=", "--line-number", "--ignore-case", "--count", "--only-matching", "--files-with-matches", "--invert-match", "--word-regexp", "--context=",
+		"--max-count=", "--after-context=", "--before-context=", "--binary-files=", "--regexp=", "--recursive", "--no-messages", "--no-filename", "--with-filename", "--text", "--extended-regexp", "--fixed-strings", "--perl-regexp", "--quiet", "--silent", "--files-without-match", "--byte-offset", "--line-regexp", "--line-buffered"}, search: true},
+	"egrep": {short: "aABCceHhiILlmnoqrsvwx0123456789", valued: "ABCme", numeric: "ABCm", search: true},
+	"fgrep": {short: "aABCceHhiILlmnoqrsvwx0123456789", valued: "ABCme", numeric: "ABCm", search: true},
+	"rg": {next: []string{"--glob", "--type", "--context", "--max-count", "--sort", "--color", "--max-depth", "--max-columns", "--after-context", "--before-context", "--threads", "--iglob", "--type-not", "--sortr", "--max-filesize", "--regexp"}, short: "nilcvwoxSsFHIhNUPpuABCegmtTj0123456789", valued: "ABCegmtTj", numeric: "ABCmj", here: true, search: true,
+		long: []string{"--files", "--glob=", "--type=", "--hidden", "--no-ignore", "--line-number", "--ignore-case", "--smart-case", "--count", "--files-with-matches", "--color=", "--no-heading", "--heading", "--context=", "--max-count=", "--fixed-strings", "--word-regexp", "--only-matching", "--sort=", "--json", "--type-list",
+			"--max-depth=", "--max-columns=", "--after-context=", "--before-context=", "--threads=", "--iglob=", "--type-not=", "--sortr=", "--max-filesize=", "--regexp=", "--no-filename", "--with-filename", "--line-regexp", "--invert-match", "--files-without-match", "--count-matches", "--multiline", "--trim", "--stats", "--vimgrep", "--column", "--text", "--pretty", "--no-ignore-vcs"}},
 	"md5sum":    {short: "bt"},
 	"sha1sum":   {short: "bt"},
 	"sha256sum": {short: "bt"},
@@ -249,7 +254,7 @@ func (w *shellWalk) arguments(r *reader, args []word, owner *act) (reads []strin
 		}
 		reads = append(reads, paths...)
 	}
-	if (len(c.operands) == 0 || c.whole) && (r.here || r.search && c.recursive) {
+	if (len(c.operands) == 0 || c.whole || r.search && c.taking) && (r.here || r.search && c.recursive) {
 		reads = append(reads, w.dirs...)
 	}
 	return reads, ok
@@ -261,6 +266,7 @@ type commandArgs struct {
 	recursive bool   // -r
 	whole     bool   // the only operand may be the pattern, so that there is none
 	unknown   bool   // something is not in the table, or computed
+	taking    bool   // and the next word may be its value, so that no operand may be a file
 	letters   string // the one-letter options
 	long      []string
 }
@@ -286,25 +292,29 @@ func (r *reader) split(args []word) (c commandArgs) {
 			if arg.computed() && !valueOnly(arg) || !r.longOption(arg.s) {
 				c.unknown = true
 				given = given || strings.HasPrefix(arg.s, "--r") || strings.HasPrefix(arg.s, "--f")
-				if _, value, has := strings.Cut(arg.s, "="); has && r.search {
+				_, value, has := strings.Cut(arg.s, "=")
+				if c.taking = c.taking || !has; has && r.search {
 					c.operands = append(c.operands, word{s: value, glob: arg.glob}) // --file=, say
 				}
 			}
 		case options && len(arg.s) > 1 && arg.s[0] == '-':
 			c.unknown = c.unknown || arg.computed()
+			c.taking = c.taking || arg.computed() || r.mayTake(arg.s)
 			i += r.letters(&c, arg, args[i+1:])
 		default:
 			c.operands = append(c.operands, arg)
 		}
 	}
 	c.recursive = strings.ContainsAny(c.letters, "rRd") || slices.ContainsFunc(c.long, func(s string) bool {
-		return strings.HasPrefix(s, "--r") || strings.HasPrefix(s, "--de") || strings.HasPrefix(s, "--di")
+		return strings.HasPrefix(s, "--r") && !strings.HasPrefix(s, "--reg") || strings.HasPrefix(s, "--de") || strings.HasPrefix(s, "--di")
 	})
 	if !r.search {
 		return c
 	}
 	// -e or -f may stand behind the first operand, which is a file then.
-	given = given || strings.ContainsAny(c.letters, "ef") || slices.Contains(c.long, "--files") || slices.Contains(c.long, "--type-list")
+	given = given || strings.ContainsAny(c.letters, "ef") || slices.ContainsFunc(c.long, func(s string) bool {
+		return s == "--files" || s == "--type-list" || strings.HasPrefix(s, "--reg")
+	})
 	if len(c.operands) > 0 && !given {
 		c.unknown = c.unknown || c.operands[0].computed()
 		if c.unknown {
@@ -314,6 +324,15 @@ func (r *reader) split(args []word) (c commandArgs) {
 		}
 	}
 	return c
+}
+
+// mayTake says whether the last of the one-letter options in a word is one that the
+// table does not have, which may have the next word for its value.
+func (r *reader) mayTake(s string) bool {
+	const flags = "RzZUuybTaLqN0K." // of grep and rg
+	letters, _, _ := r.cluster(s[1:])
+	last := letters[len(letters)-1:]
+	return !strings.Contains(r.short, last) && !strings.Contains(flags, last)
 }
 
 // valueOnly says whether all that the shell makes of a word begins with the same
