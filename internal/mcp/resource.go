@@ -35,13 +35,16 @@ func (m *Manager) resourceTools() []tool.Tool {
 		tool.New(tool.Spec{Name: "list_mcp_resources", Title: "List MCP resources", Deferred: true, Effect: tool.EffectNone,
 			Description: "Lists the resources (documents, records, files) that the configured MCP servers offer, with their URIs and URI templates.",
 			Hint:        "documents data files offered by servers"},
-			func(ctx context.Context, _ *tool.Invocation, in list) (tool.Result, error) {
-				return m.listAll(ctx, in.Server)
+			func(ctx context.Context, inv *tool.Invocation, in list) (tool.Result, error) {
+				return m.listAll(ctx, inv.View, in.Server)
 			}),
 		tool.New(tool.Spec{Name: "read_mcp_resource", Title: "Read an MCP resource", Deferred: true,
 			Description: "Reads one resource of an MCP server by its URI.",
 			Hint:        "document data file offered by a server"},
-			func(ctx context.Context, _ *tool.Invocation, in read) (tool.Result, error) {
+			func(ctx context.Context, inv *tool.Invocation, in read) (tool.Result, error) {
+				if !serves(inv.View, in.Server) {
+					return outside(in.Server), nil
+				}
 				parts, err := m.ReadResource(ctx, in.Server, in.URI)
 				if err != nil {
 					if ctx.Err() != nil {
@@ -52,6 +55,16 @@ func (m *Manager) resourceTools() []tool.Tool {
 				return tool.Result{Status: tool.Success, Parts: parts}, nil
 			}),
 	}
+}
+
+// serves says whether an agent may reach a server at all. A call that no view
+// admitted, as those of tests, has no scope.
+func serves(v *tool.View, server string) bool { return v == nil || v.Serves(server) }
+
+// outside refuses what lies beyond the scope of an agent: a server that it has no
+// tools of keeps its resources to itself as well.
+func outside(server string) tool.Result {
+	return tool.Fail(tool.CodeDenied, "MCP server %q is outside of this agent's scope: its list of tools has to name mcp__%[1]s, or a tool of it", excerpt(server, 100))
 }
 
 // A Resource is what a server offers to be read.
@@ -223,11 +236,13 @@ func (m *Manager) lists(ctx context.Context, server string, offers []offer, take
 // listAll is what list_mcp_resources gives: of one server, or of all, side by
 // side, so that one that is silent costs no more than its own time. Without a name
 // it leaves out the servers that a rule has something to say of: that rule judges
-// the call that names its server.
-func (m *Manager) listAll(ctx context.Context, server string) (tool.Result, error) {
+// the call that names its server. No server outside of the scope is asked.
+func (m *Manager) listAll(ctx context.Context, view *tool.View, server string) (tool.Result, error) {
 	names, notes := []string{server}, []string(nil)
 	if server == "" {
-		names, notes = m.listable()
+		names, notes = m.listable(view)
+	} else if !serves(view, server) {
+		return outside(server), nil
 	}
 	found, faults := make([][]Resource, len(names)), make([]error, len(names))
 	var wg sync.WaitGroup
@@ -263,9 +278,13 @@ func (m *Manager) listAll(ctx context.Context, server string) (tool.Result, erro
 
 // listable names the servers that are listed without being named, and says why
 // others are not.
-func (m *Manager) listable() (names, notes []string) {
+func (m *Manager) listable(view *tool.View) (names, notes []string) {
 	for _, s := range m.list(nil) {
 		name := s.cfg.Name
+		if !serves(view, name) {
+			notes = append(notes, fmt.Sprintf("MCP server %s, which is outside of this agent's scope", name))
+			continue
+		}
 		if m.o.Withheld != nil {
 			if rule := m.o.Withheld(name, resourceNames[0]); rule != "" {
 				notes = append(notes, fmt.Sprintf("MCP server %s, which %s speaks of; a call with its name in server is judged by that", name, rule))

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"capstan/internal/msg"
 	"capstan/internal/tool"
 )
 
@@ -46,7 +48,7 @@ func TestListOfAllResources(t *testing.T) {
 		}
 		defer m.Close()
 		begun := time.Now()
-		res, err := m.listAll(t.Context(), "")
+		res, err := m.listAll(t.Context(), nil, "")
 		if took := time.Since(begun); took > 2*time.Second || err != nil {
 			t.Errorf("it took %v: %v", took, err)
 		}
@@ -62,9 +64,58 @@ func TestListOfAllResources(t *testing.T) {
 				t.Errorf("a server that a rule speaks of is %s", st.State)
 			}
 		}
-		named, err := m.listAll(t.Context(), "kept")
+		named, err := m.listAll(t.Context(), nil, "kept")
 		if diff := cmp.Diff(1, len(named.Parts)); diff != "" || err != nil || !strings.Contains(string(named.Data), `{"server":"kept","uri":"note://1"`) {
 			t.Errorf("named: %+v, %v", named, err)
+		}
+	})
+}
+
+// The scope of an agent holds for the resources of servers as it does for their
+// tools: a server outside of it is not even started for them.
+func TestResourcesOutsideOfTheScope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := &tool.Registry{}
+		m := New(Options{Registry: reg, Backoff: time.Hour, dial: func(Config) (sdk.Transport, error) {
+			here, there := sdk.NewInMemoryTransports()
+			_, err := goodServer().Connect(context.Background(), here, nil)
+			return renaming{there}, err
+		}})
+		if err := m.Add(Config{Name: "docs"}, Config{Name: "prod"}); err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		view := reg.View(tool.Code, tool.Scope{Disallow: []string{"mcp__prod"}})
+		run := func(name, args string) string {
+			for _, e := range reg.Tools() {
+				if e.Spec().Name == name {
+					res, err := e.Tool().Run(t.Context(), &tool.Invocation{View: view, Yield: unlent,
+						Call: &tool.Call{ID: "c1", Name: name, Args: json.RawMessage(args)}, Progress: func(msg.Part) {}})
+					if err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+					return fmt.Sprintf("%s %s", res.Code, res.Text())
+				}
+			}
+			return "no such tool"
+		}
+		const refusal = `DENIED MCP server "prod" is outside of this agent's scope: its list of tools has to name mcp__prod, or a tool of it`
+		for _, tc := range []struct{ name, args, want, not string }{
+			{"list_mcp_resources", `{"server":"prod"}`, refusal, "note:"},
+			{"read_mcp_resource", `{"server":"prod","uri":"note://1"}`, refusal, "a note"},
+			{"list_mcp_resources", `{"server":"docs"}`, `{"server":"docs","uri":"note://1"`, "prod"},
+			{"read_mcp_resource", `{"server":"docs","uri":"note://1"}`, "a note", "scope"},
+			{"list_mcp_resources", `{}`, "Not listed: MCP server prod, which is outside of this agent's scope", `"server":"prod"`},
+			{"list_mcp_resources", `{}`, `{"server":"docs","uri":"note://1"`, `"server":"prod"`},
+		} {
+			if got := run(tc.name, tc.args); !strings.Contains(got, tc.want) || strings.Contains(got, tc.not) {
+				t.Errorf("%s %s: %s", tc.name, tc.args, got)
+			}
+		}
+		for _, st := range m.Status() {
+			if st.Name == "prod" && st.State != Idle {
+				t.Errorf("a server outside of the scope is %s", st.State)
+			}
 		}
 	})
 }
