@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,11 +25,13 @@ const maxWanted = 100
 // when it wants something first. The request is then sent anew, with what it
 // wanted and the state that it gave; nothing of it was kept in between.
 type needed struct {
-	Requests map[string]struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
-	} `json:"inputRequests"`
-	State string `json:"requestState"`
+	Requests map[string]inputRequest
+	State    string
+}
+
+type inputRequest struct {
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
 }
 
 // rounds sends a request until its answer is a result.
@@ -71,14 +74,30 @@ func wants(raw json.RawMessage) (*needed, error) {
 	if !bytes.Contains(raw, []byte(word)) || strict.Unmarshal(raw, &kind, lenient) != nil || kind.Type != word {
 		return nil, nil
 	}
-	var want needed
-	if err := json.Unmarshal(raw, &want); err != nil {
+	want := &needed{Requests: map[string]inputRequest{}}
+	in, err := members(raw, "inputRequests", "requestState")
+	if err == nil && !missing(in[1]) {
+		err = strict.Unmarshal(in[1], &want.State, lenient)
+	}
+	n := 0 // a name that is given again counts as well: it takes as long
+	if err == nil && !missing(in[0]) {
+		var fault error
+		err = entries(in[0], func(key string, v json.RawMessage) bool {
+			var one inputRequest
+			fault = strict.Unmarshal(v, &one, lenient)
+			want.Requests[key] = one
+			n++
+			return fault == nil && n <= maxWanted
+		})
+		err = cmp.Or(err, fault)
+	}
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("it wants input that cannot be understood: %s", excerpt(err.Error(), 300))
+	case n > maxWanted:
+		return nil, fmt.Errorf("it wants more than %d things at once, which is more than a person is asked", maxWanted)
 	}
-	if n := len(want.Requests); n > maxWanted {
-		return nil, fmt.Errorf("it wants %d things at once; at most %d are asked for", n, maxWanted)
-	}
-	return &want, nil
+	return want, nil
 }
 
 // provide gets what a server wants, one after the other: a person answers one

@@ -19,6 +19,9 @@ import (
 // maxListed bounds the resources and prompts of one server that are listed.
 const maxListed = 1000
 
+// maxGaps bounds the arguments of a prompt: a person fills them in.
+const maxGaps = 100
+
 // resourceNames are the tools for what servers offer besides tools. They are
 // there as soon as a server is configured, and do not depend on its answers.
 var resourceNames = []string{"list_mcp_resources", "read_mcp_resource"}
@@ -45,14 +48,14 @@ func (m *Manager) resourceTools() []tool.Tool {
 				if !serves(inv.View, in.Server) {
 					return outside(in.Server), nil
 				}
-				parts, err := m.ReadResource(ctx, in.Server, in.URI)
+				parts, remarks, err := m.ReadResource(ctx, in.Server, in.URI)
 				if err != nil {
 					if ctx.Err() != nil {
 						return tool.Result{}, ctx.Err()
 					}
 					return m.redactResult(tool.Fail(tool.CodeFailed, "%v", err), true), nil
 				}
-				return tool.Result{Status: tool.Success, Parts: parts}, nil
+				return tool.Result{Status: tool.Success, Parts: parts, Remarks: remarks}, nil
 			}),
 	}
 }
@@ -119,18 +122,29 @@ type PromptArgument struct {
 
 // Prompts lists the prompts of a server.
 func (m *Manager) Prompts(ctx context.Context, server string) ([]Prompt, error) {
+	s, err := m.server(server)
+	if err != nil {
+		return nil, err
+	}
 	var list []Prompt
-	err := m.lists(ctx, server, []offer{{listPrompts, "prompts"}}, func(raw json.RawMessage) bool {
+	err = m.lists(ctx, server, []offer{{listPrompts, "prompts"}}, func(raw json.RawMessage) bool {
 		var p struct {
-			Name        string           `json:"name"`
-			Title       string           `json:"title"`
-			Description string           `json:"description"`
-			Arguments   []PromptArgument `json:"arguments"`
+			Name        string          `json:"name"`
+			Title       string          `json:"title"`
+			Description string          `json:"description"`
+			Arguments   json.RawMessage `json:"arguments"`
 		}
 		if err := strict.Unmarshal(raw, &p, lenient); err != nil || p.Name == "" {
 			return false
 		}
-		list = append(list, Prompt{server, p.Name, excerpt(p.Title, 500), cut(shown(p.Description), 2000), p.Arguments})
+		args, more, err := decodeAll[PromptArgument](ctx, p.Arguments, maxGaps)
+		if err != nil {
+			return false
+		}
+		if more {
+			s.warn("prompt %s has more than %d arguments; the rest is left out", excerpt(p.Name, 100), maxGaps)
+		}
+		list = append(list, Prompt{server, p.Name, excerpt(p.Title, 500), cut(shown(p.Description), 2000), args})
 		return true
 	})
 	return list, err
@@ -151,17 +165,19 @@ func (m *Manager) Prompt(ctx context.Context, server, name string, args map[stri
 	if err != nil {
 		return nil, fmt.Errorf("prompt %s of MCP server %s: %w", excerpt(name, 100), server, err)
 	}
-	var in struct {
-		Messages []struct {
-			Role    string          `json:"role"`
-			Content json.RawMessage `json:"content"`
-		} `json:"messages"`
+	type message struct {
+		Role    string          `json:"role"`
+		Content json.RawMessage `json:"content"`
 	}
-	if err := strict.Unmarshal(raw, &in, lenient); err != nil {
-		return nil, fmt.Errorf("prompt %s of MCP server %s: its answer cannot be read: %s", excerpt(name, 100), server, excerpt(raw, 200))
+	messages, more, err := listIn[message](ctx, raw, "messages")
+	if err != nil {
+		return nil, fmt.Errorf("prompt %s of MCP server %s: %w", excerpt(name, 100), server, err)
+	}
+	if more {
+		c.s.warn("prompt %s has more than %d messages; the rest is left out", excerpt(name, 100), maxBlocks)
 	}
 	var list []msg.Message
-	for _, one := range in.Messages {
+	for _, one := range messages {
 		role := msg.User
 		if one.Role == "assistant" {
 			role = msg.Assistant
@@ -171,30 +187,43 @@ func (m *Manager) Prompt(ctx context.Context, server, name string, args map[stri
 	return list, nil
 }
 
-// ReadResource reads one resource of a server.
-func (m *Manager) ReadResource(ctx context.Context, server, uri string) ([]msg.Part, error) {
+// ReadResource reads one resource of a server. The remarks say what is missing of it.
+func (m *Manager) ReadResource(ctx context.Context, server, uri string) (parts []msg.Part, remarks []string, err error) {
 	c, err := m.acquire(ctx, server)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	raw, err := c.ask(ctx, readResource, &params{URI: uri})
 	if err != nil {
-		return nil, fmt.Errorf("reading %s of MCP server %s: %w", excerpt(uri, 300), server, err)
+		return nil, nil, fmt.Errorf("reading %s of MCP server %s: %w", excerpt(uri, 300), server, err)
 	}
-	var in struct {
-		Contents []resource `json:"contents"`
+	contents, more, err := listIn[resource](ctx, raw, "contents")
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading %s of MCP server %s: %w", excerpt(uri, 300), server, err)
 	}
-	if err := strict.Unmarshal(raw, &in, lenient); err != nil {
-		return nil, fmt.Errorf("reading %s of MCP server %s: its answer cannot be read: %s", excerpt(uri, 300), server, excerpt(raw, 200))
-	}
-	var parts []msg.Part
-	for i := range in.Contents {
-		parts = append(parts, in.Contents[i].part())
+	for i := range contents {
+		parts = append(parts, contents[i].part())
 	}
 	if len(parts) == 0 {
-		return nil, fmt.Errorf("reading %s of MCP server %s: it is empty", excerpt(uri, 300), server)
+		return nil, nil, fmt.Errorf("reading %s of MCP server %s: it is empty", excerpt(uri, 300), server)
 	}
-	return parts, nil
+	if more {
+		remarks = append(remarks, fmt.Sprintf("the resource has more than %d pieces; the rest is left out", maxBlocks))
+	}
+	return parts, remarks, nil
+}
+
+// listIn reads the list under key in an answer, at most maxBlocks of it; more says
+// that there is more.
+func listIn[T any](ctx context.Context, answer json.RawMessage, key string) (list []T, more bool, err error) {
+	in, err := members(answer, key)
+	if err == nil {
+		list, more, err = decodeAll[T](ctx, in[0], maxBlocks)
+	}
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("its answer cannot be read: %s", excerpt(answer, 200))
+	}
+	return list, more, err
 }
 
 func (m *Manager) acquire(ctx context.Context, server string) (*conn, error) {

@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -42,35 +44,71 @@ func elements(list json.RawMessage, take func(json.RawMessage) bool) error {
 	return err
 }
 
-// members returns the values of an object's members with these names; nil for
-// those that it does not have. Others cost nothing but being passed over.
-func members(object json.RawMessage, names ...string) ([]json.RawMessage, error) {
+// decodeAll decodes the elements of a list, at most limit of them, until ctx ends;
+// more says that there are more.
+func decodeAll[T any](ctx context.Context, list json.RawMessage, limit int) (all []T, more bool, err error) {
+	var fault error
+	err = elements(list, func(raw json.RawMessage) bool {
+		if more = len(all) == limit; more {
+			return false
+		}
+		var one T
+		if fault = ctx.Err(); fault == nil {
+			fault = strict.Unmarshal(raw, &one, lenient)
+		}
+		all = append(all, one)
+		return fault == nil
+	})
+	if err = cmp.Or(err, fault); err != nil {
+		return nil, false, err
+	}
+	return all, more, nil
+}
+
+// entries hands on the members of an object, one after the other, until take
+// returns false. A value is only there until take returns.
+func entries(object json.RawMessage, take func(name string, value json.RawMessage) bool) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(object), lenient)
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
-		return nil, errors.Join(errKind, err)
+		return errors.Join(errKind, err)
 	}
-	values := make([]json.RawMessage, len(names))
 	for d.PeekKind() != '}' {
 		t, err := d.ReadToken()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		name := t.String()
 		v, err := d.ReadValue()
 		if err != nil {
-			return nil, err
+			return err
 		}
+		if !take(name, json.RawMessage(v)) {
+			return nil
+		}
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	if _, err := d.ReadToken(); err != io.EOF {
+		return errors.Join(errKind, err)
+	}
+	return nil
+}
+
+// members returns the values of an object's members with these names; nil for
+// those that it does not have. Others cost nothing but being passed over.
+func members(object json.RawMessage, names ...string) ([]json.RawMessage, error) {
+	values := make([]json.RawMessage, len(names))
+	err := entries(object, func(name string, v json.RawMessage) bool {
 		for i := range names {
 			if names[i] == name {
 				values[i] = bytes.Clone(v)
 			}
 		}
-	}
-	if _, err := d.ReadToken(); err != nil {
+		return true
+	})
+	if err != nil {
 		return nil, err
-	}
-	if _, err := d.ReadToken(); err != io.EOF {
-		return nil, errors.Join(errKind, err)
 	}
 	return values, nil
 }

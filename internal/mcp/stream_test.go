@@ -111,3 +111,68 @@ func TestElementsAndMembers(t *testing.T) {
 		}
 	}
 }
+
+// What is read of a resource, a prompt, its gaps and a question is bounded as well,
+// and what is left out is told.
+func TestAnswersOfMillionsOfPieces(t *testing.T) {
+	const n = 400_000
+	empty := "[{}" + strings.Repeat(",{}", n) + "]"
+	r := newRig(t, Options{}, httpServer("web", serve(t, rawHTTP(map[string]func(http.ResponseWriter, *http.Request, json.RawMessage){
+		"tools/list": func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) { answerJSON(w, id, `{"tools":[]}`) },
+		"resources/read": func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+			answerJSON(w, id, `{"contents":`+empty+`}`)
+		},
+		"prompts/get": func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+			answerJSON(w, id, `{"messages":`+empty+`}`)
+		},
+		"prompts/list": func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+			answerJSON(w, id, `{"prompts":[{"name":"p","arguments":`+empty+`},{"name":"q","arguments":[{"name":"a","required":true}]},{"name":"r","arguments":[7]}]}`)
+		},
+	}))))
+	r.ready()
+	parts, remarks, err := r.ReadResource(r.ctx, "web", "x://1")
+	if len(parts) != maxBlocks || strings.Join(remarks, "; ") != "the resource has more than 10000 pieces; the rest is left out" || err != nil {
+		t.Errorf("a resource of %d parts, %q, %v", len(parts), remarks, err)
+	}
+	if list, err := r.Prompt(r.ctx, "web", "p", nil); len(list) != maxBlocks || err != nil {
+		t.Errorf("a prompt of %d messages, %v", len(list), err)
+	}
+	prompts, err := r.Prompts(r.ctx, "web")
+	want := []Prompt{{Server: "web", Name: "p", Arguments: make([]PromptArgument, maxGaps)}, {Server: "web", Name: "q", Arguments: []PromptArgument{{Name: "a", Required: true}}}}
+	if diff := cmp.Diff(want, prompts); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if diff := cmp.Diff([]string{"prompt p has more than 10000 messages; the rest is left out", "prompt p has more than 100 arguments; the rest is left out"}, r.Status()[0].Warnings); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if used := allocated(func() { _, _, err = listIn[resource](r.ctx, json.RawMessage(`{"contents":`+empty+`}`), "contents") }); used > 10*len(empty) || err != nil {
+		t.Errorf("%d bytes for %d, %v", used, len(empty), err)
+	}
+	ended, cancel := context.WithCancel(r.ctx)
+	cancel()
+	if list, _, err := listIn[resource](ended, json.RawMessage(`{"contents":[{}]}`), "contents"); list != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("read after its time: %v, %v", list, err)
+	}
+}
+
+func TestMillionsOfQuestions(t *testing.T) {
+	ask := func(n int, format string) json.RawMessage {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, ","+format, i)
+		}
+		return json.RawMessage(`{"resultType":"input_required","requestState":"st","inputRequests":{` + b.String()[1:] + `}}`)
+	}
+	for _, raw := range []json.RawMessage{ask(maxWanted+1, `"k%d":{}`), ask(300_000, `"k%d":{}`), ask(300_000, `"k":{"n":%d}`)} {
+		var want *needed
+		var err error
+		used := allocated(func() { want, err = wants(raw) })
+		if want != nil || err == nil || err.Error() != "it wants more than 100 things at once, which is more than a person is asked" || used > 10*len(raw)+1<<20 {
+			t.Errorf("%.80s: %v, %v, %d bytes for %d", raw, want, err, used, len(raw))
+		}
+	}
+	got, err := wants(ask(maxWanted, `"k%d":{"method":"roots/list"}`))
+	if err != nil || got.State != "st" || len(got.Requests) != maxWanted || got.Requests["k7"].Method != "roots/list" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
