@@ -22,6 +22,7 @@ type remote struct {
 	readOnly bool
 	again    bool // it says that it may be called twice for once
 	output   *schema.Schema
+	patterns int // bytes that the compiled patterns of its schemas take
 }
 
 // Spec returns the definition.

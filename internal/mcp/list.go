@@ -120,6 +120,7 @@ func (h *hints) claims() (list []string) {
 func (s *server) listTools(ctx context.Context, c *conn) ([]*remote, error) {
 	byName := map[string]*remote{}
 	seen := map[string]bool{}
+	patterns := 0 // bytes that those of the tools taken so far need
 	err := s.pages(ctx, c, listTools, "tools", maxTools, func(raw json.RawMessage) bool {
 		d, err := define(raw)
 		if err != nil {
@@ -146,6 +147,11 @@ func (s *server) listTools(ctx context.Context, c *conn) ([]*remote, error) {
 			s.warn("the tool %q is left out: its name %s is taken by %q", cut(clean(d.Name), 100), t.spec.Name, other.real)
 			return true
 		}
+		if patterns+t.patterns > maxPatterns {
+			s.warn("the tool %q is left out: with it, the patterns in the schemas of this server's tools take more than %d bytes when compiled", cut(clean(d.Name), 100), maxPatterns)
+			return true
+		}
+		patterns += t.patterns
 		byName[t.spec.Name] = t
 		return true
 	})
@@ -244,16 +250,18 @@ func newRemote(s *server, d definition) (*remote, []string, error) {
 		t.spec.Description = cut(t.spec.Description, maxDescription)
 	}
 	if !missing(d.InputSchema) {
-		if _, err := schema.Compile(d.InputSchema); err != nil {
+		in, err := schema.Compile(d.InputSchema)
+		if err != nil {
 			return nil, warnings, fmt.Errorf("its input schema cannot be used: %s", excerpt(err.Error(), 400))
 		}
-		t.spec.Input = d.InputSchema
+		t.spec.Input, t.patterns = d.InputSchema, in.PatternBytes()
 	}
 	if !missing(d.OutputSchema) {
 		if out, err := schema.Compile(d.OutputSchema); err != nil {
 			warnings = append(warnings, "its output schema cannot be used and is ignored: "+excerpt(err.Error(), 400))
 		} else {
 			t.spec.Output, t.output = d.OutputSchema, out
+			t.patterns += out.PatternBytes()
 		}
 	}
 	// What a server says of itself counts only when the user trusts it; then a

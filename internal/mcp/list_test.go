@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"capstan/internal/msg"
+	"capstan/internal/schema"
 	"capstan/internal/tool"
 )
 
@@ -342,5 +345,45 @@ func TestRealServers(t *testing.T) {
 	}
 	if tools < 2442 {
 		t.Errorf("%d tools", tools)
+	}
+}
+
+// What the patterns of all tools of one server take together is bounded: the tools
+// beyond it are left out and named, and those that need none are there.
+func TestPatternsOfManyTools(t *testing.T) {
+	costly := func(tool, member int) string {
+		var list []string
+		for i := range 4 {
+			list = append(list, fmt.Sprintf(`"p%d":{"pattern":"((a{1,9}){1,9}){1,8}%d.%d.%d"}`, i, tool, member, i))
+		}
+		return `{"type":"object","properties":{` + strings.Join(list, ",") + `}}`
+	}
+	one, err := schema.Compile(json.RawMessage(costly(10, 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := maxPatterns / (2 * one.PatternBytes())
+	var list, want, warned []string
+	for i := range room + 2 {
+		name := fmt.Sprintf("t%d", 10+i)
+		list = append(list, fmt.Sprintf(`{"name":%q,"inputSchema":%s,"outputSchema":%s}`, name, costly(10+i, 0), costly(10+i, 1)))
+		if i < room {
+			want = append(want, "mcp__web__"+name)
+		} else {
+			warned = append(warned, fmt.Sprintf("the tool %q is left out: with it, the patterns in the schemas of this server's tools take more than 8388608 bytes when compiled", name))
+		}
+	}
+	list, want = append(list, `{"name":"z","inputSchema":{"type":"object"}}`), append(want, "mcp__web__z")
+	r := newRig(t, Options{}, httpServer("web", serve(t, rawHTTP(map[string]func(http.ResponseWriter, *http.Request, json.RawMessage){
+		"tools/list": func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+			answerJSON(w, id, `{"tools":[`+strings.Join(list, ",")+`]}`)
+		},
+	}))))
+	r.ready()
+	if diff := cmp.Diff(want, r.names()); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(warned, r.Status()[0].Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }

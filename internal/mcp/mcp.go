@@ -30,6 +30,7 @@ const (
 	maxTools       = 10_000   // of one server
 	maxPages       = 1_000    // of one list
 	maxDescription = 32 << 10 // bytes of a tool's description
+	maxPatterns    = 8 << 20  // bytes of the compiled patterns of one server's tools
 	maxWarnings    = 50       // kept of one server
 	stderrTail     = 8 << 10  // bytes kept for errors (BUG-MC-13)
 )

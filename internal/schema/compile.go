@@ -18,7 +18,12 @@ type Schema struct {
 	root    *node
 	dynamic bool // some $dynamicRef is in it
 	inner   []string
+	bytes   int // that its patterns take
 }
+
+// PatternBytes is about how many bytes the compiled patterns of the schema take:
+// whoever keeps many schemas of one author can bound them together.
+func (s *Schema) PatternBytes() int { return s.bytes }
 
 // InnerReferences returns what the schema's references say that lead into the
 // schema itself, as "#/$defs/x" or "#": those of each subschema that counts, once
@@ -64,7 +69,7 @@ func compile(raw []byte, extra map[string][]byte) (*Schema, error) {
 	if err := findLoop(root); err != nil {
 		return nil, fmt.Errorf("compiling schema: %w", err)
 	}
-	return &Schema{root: root, dynamic: c.dynamic, inner: c.inner}, nil
+	return &Schema{root: root, dynamic: c.dynamic, inner: c.inner, bytes: c.patterns.spent}, nil
 }
 
 // compiler turns the subschemas that are reachable from the root into nodes,

@@ -378,6 +378,32 @@ func TestPatternsAreBounded(t *testing.T) {
 	}
 }
 
+// What a schema says that its patterns take is nothing without one, counts each
+// once, and is near what is kept.
+func TestPatternBytes(t *testing.T) {
+	cost := func(raw string) int {
+		s, err := Compile(json.RawMessage(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.PatternBytes()
+	}
+	one := cost(`{"pattern":"((a{1,9}){1,9}){1,8}X"}`)
+	if one < 50<<10 || one > 200<<10 {
+		t.Errorf("one takes %d bytes", one)
+	}
+	for raw, want := range map[string]int{
+		`true`:                                   0,
+		`{"properties":{"a":{"type":"string"}}}`: 0,
+		`{"properties":{"a":{"pattern":"((a{1,9}){1,9}){1,8}X"},"b":{"pattern":"((a{1,9}){1,9}){1,8}X"}}}`: one,
+		`{"properties":{"a":{"pattern":"((a{1,9}){1,9}){1,8}X"},"b":{"pattern":"((a{1,9}){1,9}){1,8}Y"}}}`: 2 * one,
+	} {
+		if got := cost(raw); got != want {
+			t.Errorf("%s: %d bytes, want %d", raw, got, want)
+		}
+	}
+}
+
 // Patterns mean what they mean in ECMA-262, in either engine.
 func TestPatterns(t *testing.T) {
 	tests := []struct {
