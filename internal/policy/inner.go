@@ -22,7 +22,7 @@ func (w *shellWalk) inner(words []word, wrapped bool, depth int) {
 		w.shell(name, args, wrapped, depth)
 		return
 	case name == "eval":
-		w.inside(strings.TrimPrefix(joined(args), "-- "), depth)
+		w.inside(strings.TrimPrefix(joined(args), "-- "), depth, true)
 		return
 	}
 	switch name {
@@ -31,7 +31,7 @@ func (w *shellWalk) inner(words []word, wrapped bool, depth int) {
 			args = args[1:]
 		}
 		if len(args) > 1 {
-			w.inside(args[0].s, depth)
+			w.trap(args[0].s, depth)
 		}
 	case "su", "runuser", "script", "flock", "sg":
 		if !w.lineOption(args, "c", "--command", "", depth) && name != "flock" && name != "runuser" {
@@ -46,7 +46,7 @@ func (w *shellWalk) inner(words []word, wrapped bool, depth int) {
 	case "watch":
 		for i := range args[:min(len(args), 8)] { // an option, its value, the line
 			if !strings.HasPrefix(args[i].s, "-") {
-				w.inside(joined(args[i:]), depth)
+				w.inside(joined(args[i:]), depth, false)
 			}
 		}
 	case "sudo", "doas":
@@ -79,6 +79,7 @@ func (w *shellWalk) inner(words []word, wrapped bool, depth int) {
 			return strings.HasPrefix(arg.s, "-") && strings.ContainsAny(arg.s, "pC") || arg.computed()
 		}) {
 			w.unseen("gives %s a command", name)
+			w.unseenFile("gives "+name+" a command", nil)
 		}
 	case "at", "batch", "crontab":
 		w.unseen("runs commands later (%s)", name)
@@ -93,13 +94,22 @@ func joined(words []word) string {
 	return strings.Join(parts, " ")
 }
 
-// inside takes a line within this one apart.
-func (w *shellWalk) inside(src string, depth int) {
+// trap judges what a shell is told to do later: perhaps more than once, and in a
+// directory that it goes to in between, as a function that is called there.
+func (w *shellWalk) trap(src string, depth int) {
+	w.again++
+	w.inside(src, depth, true)
+	w.again--
+	w.defined = w.defined || src != "" && src != "-"
+}
+
+// inside takes a line within this one apart; same is that of source.
+func (w *shellWalk) inside(src string, depth int, same bool) {
 	if w.lines++; depth >= maxInner || w.lines > maxLines {
 		w.unseen("has too many lines inside each other")
 		return
 	}
-	w.source(src, depth+1)
+	w.source(src, depth+1, same)
 }
 
 // shell finds the line that a shell runs. Its options end at the first word
@@ -133,7 +143,7 @@ func (w *shellWalk) shell(name string, args []word, wrapped bool, depth int) {
 	case len(args) == 0, !line && (input || args[0].computed() || isInput(args[0].s)):
 		w.unseen("starts a shell that reads its commands (%s)", name)
 	case line:
-		w.inside(args[0].s, depth)
+		w.inside(args[0].s, depth, false)
 	}
 }
 
@@ -147,7 +157,7 @@ func isInput(path string) bool {
 func (w *shellWalk) lineOption(args []word, letter, long, before string, depth int) (found bool) {
 	line := func(s string) {
 		found = true
-		w.inside(before+s, depth)
+		w.inside(before+s, depth, false)
 	}
 	for i, arg := range args {
 		name, value, has := strings.Cut(arg.s, "=")

@@ -30,7 +30,7 @@ const (
 func (p *judgement) shellActs(src, dir string, stopped func() bool) []act {
 	ruled := p.shellRule(func(*commandPattern) bool { return true }) != nil
 	w := &shellWalk{place: p.place, stopped: stopped, runs: map[string]string{}, dirs: []string{dir}, ruled: ruled, guarded: p.guarded(), environ: p.environ}
-	w.source(src, 0)
+	w.source(src, 0, false)
 	if w.full {
 		w.acts = append(w.acts[:min(len(w.acts), maxActs)], act{kind: actOpaque, unread: true, cut: true,
 			why: fmt.Sprintf("the command line does too much to be judged (more than %d commands, %d words of one, or %d files): split it", maxSimple, maxWords, maxActs)})
@@ -69,7 +69,7 @@ type shellWalk struct {
 	movedBy   map[*syntax.Stmt]*syntax.CallExpr // the cd that was done when a statement runs
 	moved     map[*syntax.CallExpr][]string     // where it leads
 	again     int                               // loops and functions around the node: it may run again, and later
-	defined   bool                              // a function was defined before it
+	defined   bool                              // a function or a trap was defined before it
 }
 
 // doubt notes something that cannot be judged, once.
@@ -89,8 +89,9 @@ func (w *shellWalk) unseen(format string, a ...any) {
 	}
 }
 
-// source takes a line apart; depth counts the lines around it.
-func (w *shellWalk) source(src string, depth int) {
+// source takes a line apart; depth counts the lines around it, and same says that
+// the shell which is in it runs it: what it does is not over at its end.
+func (w *shellWalk) source(src string, depth int, same bool) {
 	file, err := parse(src)
 	if err != nil {
 		// A shell runs the lines before one that it cannot read either.
@@ -98,8 +99,14 @@ func (w *shellWalk) source(src string, depth int) {
 		return
 	}
 	around, again, defined := w.functions, w.again, w.defined
-	w.functions, w.again, w.defined = functionsOf(file), 0, false
-	defer func() { w.functions, w.again, w.defined = around, again, defined }()
+	if w.functions = functionsOf(file); !same {
+		w.again, w.defined = 0, false
+	}
+	defer func() {
+		if w.functions, w.again = around, again; !same {
+			w.defined = defined
+		}
+	}()
 	w.taint(file)
 	w.text(file)
 	var leave []func()
