@@ -98,6 +98,12 @@ func (w *shellWalk) files(a *act) {
 			w.find(words[1:], a)
 		case name == "git":
 			w.gitWrites(words, a)
+		case name == "cpio" || name == "bsdcpio" || name == "pax":
+			w.unseenFile("gives "+name+" files whose names are fed in", a)
+			w.outputs(words[1:], a)
+			if w.guarded {
+				w.guesses(words[1:], a)
+			}
 		case known:
 			w.fileCommand(&c, name, words[1:], a)
 		case i == 0 && !quiet[name]:
@@ -195,6 +201,8 @@ func (w *shellWalk) fileCommand(c *fileCommand, name string, args []word, a *act
 	operands, options := c.split(args)
 	for _, o := range options {
 		switch {
+		case name == "zip" && (o.name == "@" || len(o.name) > 1 && strings.HasPrefix("names-stdin", o.name)):
+			w.unseenFile("gives zip files whose names are fed in", a)
 		case name == "sort" && o.name == "compress-program" || name == "split" && o.name == "filter":
 			w.unseen("gives %s a command to run (--%s)", name, o.name)
 		case o.stray:
@@ -208,11 +216,14 @@ func (w *shellWalk) fileCommand(c *fileCommand, name string, args []word, a *act
 				w.touches(actWrite, into, a, false)
 			}
 		case slices.Contains(strings.Fields(c.from), o.name):
-			x, is := o.value, true
+			files := []word{o.value}
 			if name == "curl" {
-				x, is = curlFile(o.name, x)
+				files = curlFiles(o.name, o.value)
 			}
-			if is {
+			if name == "curl" && (o.name == "T" || o.name == "upload-file") && strings.ContainsAny(o.value.s, "{[") {
+				w.unknownFile(unknownFiles, a) // curl expands it
+			}
+			for _, x := range files {
 				w.touches(actRead, x, a, false)
 			}
 		}

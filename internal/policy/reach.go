@@ -31,7 +31,7 @@ func (w *shellWalk) links(args, targets []word, link word) []word {
 	symbolic, relative := false, false
 	for _, x := range args {
 		if strings.HasPrefix(x.s, "--") {
-			symbolic, relative = symbolic || x.s == "--symbolic", relative || x.s == "--relative"
+			symbolic, relative = symbolic || shortFor(x.s, "--symbolic"), relative || shortFor(x.s, "--relative")
 		} else if strings.HasPrefix(x.s, "-") {
 			symbolic, relative = symbolic || strings.Contains(x.s, "s"), relative || strings.Contains(x.s, "r")
 		}
