@@ -78,7 +78,7 @@ func olderHTTP(err error) bool {
 
 // open makes one attempt with one transport and protocol version.
 func (s *server) open(ctx context.Context, cfg Config, version string) (_ *conn, err error) {
-	c := &conn{s: s, cfg: cfg, flights: newFlights(), stderr: &tail{}, changed: make(chan struct{}, 1), hurry: make(chan struct{}, 1), ended: make(chan struct{})}
+	c := &conn{s: s, cfg: cfg, flights: newFlights(), stderr: &tail{redact: s.m.redact}, changed: make(chan struct{}, 1), hurry: make(chan struct{}, 1), ended: make(chan struct{})}
 	// Values only: the connection outlives the attempt.
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	transport, err := c.transport()

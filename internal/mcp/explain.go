@@ -135,30 +135,45 @@ func (c *conn) howItEnded() string {
 	}
 }
 
-// A tail keeps the end of what a server writes to stderr.
+// A tail keeps the end of what a server writes to stderr. It keeps more than it
+// shows: what is kept may begin inside of a secret, the rest of which nobody would
+// know for one.
 type tail struct {
+	redact func(string) string
+
 	mu  sync.Mutex
 	buf []byte
+	cut bool // something was written before buf
 }
 
 func (t *tail) write(b []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.buf = append(t.buf, b...)
-	if len(t.buf) > 2*stderrTail {
-		t.buf = append(t.buf[:0], t.buf[len(t.buf)-stderrTail:]...)
+	if len(t.buf) > 4*stderrTail {
+		t.buf = append(t.buf[:0], t.buf[len(t.buf)-2*stderrTail:]...)
+		t.cut = true
 	}
 }
 
-// text is the end, whole lines as far as it goes.
+// text is the end without secrets, whole lines as far as it goes. Of a text that
+// was cut the first stderrTail bytes are not shown, however much shorter it is
+// without its secrets: the rest of a secret can only be there.
 func (t *tail) text() string {
 	t.mu.Lock()
-	b := t.buf[max(0, len(t.buf)-stderrTail):]
-	cutOff := len(b) < len(t.buf) || len(t.buf) == stderrTail
-	s := clean(string(b))
+	s, wasCut := string(t.buf), t.cut
 	t.mu.Unlock()
-	if _, rest, ok := strings.Cut(s, "\n"); ok && cutOff {
+	s = t.redact(s)
+	from := max(0, len(s)-stderrTail)
+	if wasCut {
+		from = min(len(s), max(from, stderrTail))
+	}
+	s = clean(s[from:])
+	if _, rest, ok := strings.Cut(s, "\n"); ok && from > 0 {
 		s = rest
 	}
-	return strings.TrimSpace(s)
+	if s = strings.TrimSpace(s); s == "" && wasCut {
+		return "…"
+	}
+	return s
 }

@@ -51,7 +51,7 @@ type server struct {
 func newServer(m *Manager, c Config) *server {
 	now := time.Now()
 	return &server{m: m, cfg: c, since: now, state: Idle, demand: make(chan struct{}, 1),
-		moved: make(chan struct{}), stderr: &tail{}}
+		moved: make(chan struct{}), stderr: &tail{redact: m.redact}}
 }
 
 // launch starts the server unless that was done, or the manager has ended.
@@ -428,11 +428,13 @@ func (s *server) warn(format string, a ...any) {
 
 func (s *server) status() Status {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	st := Status{Name: s.cfg.Name, Type: s.cfg.Type, From: s.cfg.From, State: s.state, Tools: len(s.tools), Server: s.said, Instructions: s.advice,
-		Restarts: max(0, s.attempts-1), Stderr: s.stderr.text(), Warnings: append([]string{}, s.warnings...), Since: s.since}
+		Restarts: max(0, s.attempts-1), Warnings: append([]string{}, s.warnings...), Since: s.since}
 	if s.state != Ready {
 		st.Why = s.explain(s.state, s.why)
 	}
+	stderr := s.stderr
+	s.mu.Unlock()
+	st.Stderr = stderr.text()
 	return st
 }
