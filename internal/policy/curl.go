@@ -6,7 +6,7 @@ import "strings"
 
 // curlFiles returns the files that the value of an option of curl names.
 func curlFiles(option string, x word) []word {
-	at := -1
+	var at int
 	switch option {
 	case "T", "upload-file", "K", "config", "cacert", "capath", "crlfile", "key", "proxy-key", "proxy-cacert", "netrc-file", "etag-compare":
 		return []word{x}

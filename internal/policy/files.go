@@ -206,7 +206,7 @@ func (w *shellWalk) fileCommand(c *fileCommand, name string, args []word, a *act
 		case name == "sort" && o.name == "compress-program" || name == "split" && o.name == "filter":
 			w.unseen("gives %s a command to run (--%s)", name, o.name)
 		case o.stray:
-			w.strayValue(c, o, a)
+			w.strayValue(o, a)
 		case slices.Contains(strings.Fields(c.edits), o.name):
 			edits = true
 		case name == "curl" && o.name == "url":

@@ -33,7 +33,7 @@ func (p *Policy) Move(dir string, roots []string) error {
 	}
 	set := &ruleSet{place: pl}
 	for _, text := range p.texts {
-		rules, _, err := p.parseFor(text, pl, twins)
+		rules, err := p.parseFor(text, pl, twins)
 		switch {
 		case err != nil && text.List == "allow":
 			continue // it opens nothing there
@@ -51,21 +51,21 @@ func (p *Policy) Move(dir string, roots []string) error {
 // parseFor reads one rule for a place. One that protects files is read for the
 // first place too, and means their copies. The first that it returns is the
 // rule itself.
-func (p *Policy) parseFor(text Rule, pl *place, twins []twin) (rules []*rule, typo string, err error) {
-	r, typo, err := p.parse(text, pl)
+func (p *Policy) parseFor(text Rule, pl *place, twins []twin) ([]*rule, error) {
+	r, _, err := p.parse(text, pl)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	rules = []*rule{r}
+	rules := []*rule{r}
 	if r.path == nil || text.List == "allow" || len(twins) == 0 {
-		return rules, typo, nil
+		return rules, nil
 	}
 	first, _, err := p.parse(text, p.first)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	first.path.twins = twins
-	return append(rules, first), typo, nil
+	return append(rules, first), nil
 }
 
 // originals returns the paths for which a path stands as a copy.

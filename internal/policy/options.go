@@ -129,7 +129,7 @@ func shortFor(s, long string) bool {
 
 // strayValue notes what may be the value of an option that no table has: the
 // command could read it, or write it.
-func (w *shellWalk) strayValue(c *fileCommand, o option, a *act) {
+func (w *shellWalk) strayValue(o option, a *act) {
 	if o.value.s == "" {
 		return
 	}

@@ -179,7 +179,7 @@ func (p *Policy) Add(rules ...Rule) error {
 	defer p.adding.Unlock()
 	next, texts := *p.rules.Load(), p.texts
 	for _, r := range rules {
-		parsed, _, err := p.parseFor(r, next.place, p.twins)
+		parsed, err := p.parseFor(r, next.place, p.twins)
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", r, err)
 		}
